@@ -1,0 +1,48 @@
+// failure.h: why an operand has no value: one record, shared by every operand that inherits it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include <thalweg/device.h>
+#include <thalweg/engine.h>
+
+namespace thalweg {
+
+/// A kernel's failure. Immutable but for its counts; any thread.
+class Failure {
+ public:
+  Failure(std::exception_ptr error, std::string op_name, Device device, SiteId site, std::uint64_t operator_id)
+      : exception(std::move(error)), op(std::move(op_name)), device(device), site(site), operator_id(operator_id) {}
+
+  void ref() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void unref() noexcept {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  const std::exception_ptr exception;
+  const std::string op;
+  const Device device;
+  const SiteId site;
+  const std::uint64_t operator_id;
+  /// Set once it was raised to someone; `synchronize` and the report at exit pass over it then.
+  std::atomic<bool> reported{false};
+
+ private:
+  ~Failure() = default;
+
+  std::atomic<std::int32_t> refs_{1};
+};
+
+/// What the exception says of itself.
+std::string failure_text(const std::exception_ptr& exception);
+
+/// "add failed on cpu:0 at file.py:12: ".
+std::string failure_prefix(const Failure& failure, const std::string& site);
+
+/// Throws the failure's exception: thalweg errors with the prefix in front, others as they were thrown.
+[[noreturn]] void throw_failure(const Failure& failure, const std::string& site);
+
+}  // namespace thalweg

@@ -1,0 +1,105 @@
+// message_queue.h: what callers send to the baton holder, and the queue that carries it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "graph/operand.h"
+
+namespace thalweg {
+
+/// One entry of the queue. The add-operator message is the Operator itself; all others are ControlMessages.
+struct Message {
+  enum class Kind : std::uint8_t { add_operator, control };
+
+  explicit Message(Kind message_kind) noexcept : kind(message_kind) {}
+
+  Message* next_message = nullptr;
+  Kind kind;
+};
+
+/// Names an operand in dumps. Holds a reference on it.
+struct NameOperand {
+  Operand* operand;
+  std::string name;
+};
+struct NameGraph {
+  std::string name;
+};
+/// Someone reads `operand`: everything in front of it must start now. Holds a reference on it.
+struct FetchValue {
+  Operand* operand;
+};
+/// Everything in front of it must start now; `reached` is set when the message is met.
+struct Synchronise {
+  std::atomic<bool>* reached;
+};
+struct SetOption {
+  enum class Option : std::uint8_t { recording, run_inline } option;
+  std::int64_t value;
+};
+
+/// A rare message, on the heap. Operands released while unfinished travel in a lane of their own (MessageQueue).
+struct ControlMessage : Message {
+  using Body = std::variant<NameOperand, NameGraph, FetchValue, Synchronise, SetOption>;
+
+  explicit ControlMessage(Body message_body) : Message(Kind::control), body(std::move(message_body)) {}
+
+  Body body;
+};
+
+/// Many producers, one consumer at a time (the baton holder). A push is one compare-and-swap, no allocation.
+///
+/// Order: if push A returned before push B began, A comes out first. The release lane carries operands whose last
+/// handle went while they were unfinished; their order against operators does not matter, so they ride beside the
+/// messages and are picked up with the next drain.
+class MessageQueue {
+ public:
+  void push(Message* message) noexcept {
+    Message* head = head_.load(std::memory_order_relaxed);
+    do {
+      message->next_message = head;
+      // seq_cst: the sender then reads whether the controller sleeps; pairs with the controller's store and re-check.
+    } while (!head_.compare_exchange_weak(head, message, std::memory_order_seq_cst, std::memory_order_relaxed));
+  }
+
+  /// Takes everything, oldest first.
+  Message* take_all() noexcept {
+    if (head_.load(std::memory_order_relaxed) == nullptr) return nullptr;
+    Message* newest_first = head_.exchange(nullptr, std::memory_order_acquire);
+    Message* oldest_first = nullptr;
+    while (newest_first != nullptr) {
+      Message* next = newest_first->next_message;
+      newest_first->next_message = oldest_first;
+      oldest_first = newest_first;
+      newest_first = next;
+    }
+    return oldest_first;
+  }
+
+  bool empty() const noexcept { return head_.load(std::memory_order_seq_cst) == nullptr; }
+
+  /// The newest message, linked to the older ones by next_message. They stay as they are while the consumer, who alone
+  /// may call this, takes nothing.
+  const Message* peek() const noexcept { return head_.load(std::memory_order_acquire); }
+
+  /// The release-operand message: takes over one reference.
+  void push_released(Operand* operand) noexcept {
+    Operand* head = released_.load(std::memory_order_relaxed);
+    do {
+      operand->next_released = head;
+    } while (!released_.compare_exchange_weak(head, operand, std::memory_order_release, std::memory_order_relaxed));
+  }
+  Operand* take_released() noexcept {
+    if (released_.load(std::memory_order_relaxed) == nullptr) return nullptr;
+    return released_.exchange(nullptr, std::memory_order_acquire);
+  }
+
+ private:
+  alignas(64) std::atomic<Message*> head_{nullptr};
+  alignas(64) std::atomic<Operand*> released_{nullptr};
+};
+
+}  // namespace thalweg

@@ -1,0 +1,107 @@
+// operator.h: one application of an Op, from issue until it has run. Lives in a slab slot, which is also its message.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <thalweg/engine.h>
+#include <thalweg/kernel.h>
+
+#include "graph/message_queue.h"
+#include "graph/operand.h"
+
+namespace thalweg {
+
+class OperatorNode;
+struct OperatorRecord;
+
+/// Filled by the GraphConstructor on the caller's thread, handed to the baton holder by the queue, run by whoever claims
+/// it, reaped by the baton holder.
+class Operator : public Message {
+ public:
+  Operator() noexcept : Message(Kind::add_operator) {}
+
+  static Operator* make(const Op& op, std::size_t inputs, std::size_t outputs) {
+    Operator* self = SlabPool<Operator>::take();
+    self->op = &op;
+    self->claim.store(0, std::memory_order_relaxed);
+    self->parts.store(1, std::memory_order_relaxed);
+    self->guards.store(1, std::memory_order_relaxed);
+    self->node = nullptr;
+    self->kernel = nullptr;
+    self->record = nullptr;
+    self->donate_mask = 0;
+    self->in_place = false;
+    self->resize(inputs, outputs);
+    return self;
+  }
+  /// Gives the slot back. References on operands are the caller's business.
+  void free() noexcept {
+    attributes.values().clear();
+    SlabPool<Operator>::give(this);
+  }
+
+  std::span<Operand*> inputs() noexcept { return {input_data(), input_count_}; }
+  std::span<Operand*> outputs() noexcept { return {input_data() + input_count_, output_count_}; }
+
+  const Op* op = nullptr;
+  std::uint64_t id = 0;
+  SiteId site = 0;
+  Device device;
+  /// Bit i: input i may give its bytes to output 0 if this operator's reference turns out to be the last (rewrite/).
+  std::uint8_t donate_mask = 0;
+  /// Input 0 is the value that an in-place form replaces.
+  bool in_place = false;
+  /// Its estimate is below the inline limit and its kernel is a built-in one.
+  bool is_small = false;
+  /// Estimated nanoseconds on one core; infinite for kernels of unknown cost.
+  float cost_ns = 0;
+  /// Bytes counted against the run-ahead limit.
+  std::int64_t bytes = 0;
+  Attributes attributes;
+  const KernelFn* kernel = nullptr;
+
+  // --- running -------------------------------------------------------------------------------------------------
+  static constexpr std::uint64_t kFinished = ~std::uint64_t{0};
+  /// The id while nobody has begun to run it; whoever swaps it to 0 runs it, and sets kFinished when its outputs are
+  /// done. Ids are never reused, slots are.
+  std::atomic<std::uint64_t> claim{0};
+  /// The run itself and, once its guard was put, the flow task: the slot is reaped when both are over.
+  std::atomic<std::uint32_t> parts{1};
+  /// Puts that its node still waits for: the creation guard and one for every producer of another device's graph.
+  std::atomic<std::uint32_t> guards{1};
+  OperatorNode* node = nullptr;
+  /// Present while recording.
+  OperatorRecord* record = nullptr;
+
+  // --- LogicalGraph (baton) and its lists ----------------------------------------------------------------------
+  Operator* live_previous = nullptr;
+  Operator* live_next = nullptr;
+  Operator* next_retired = nullptr;
+  Operator* next_ready = nullptr;
+
+ private:
+  static constexpr std::size_t kInlineOperands = 4;
+
+  void resize(std::size_t inputs, std::size_t outputs) {
+    if (inputs + outputs > kInlineOperands && inputs + outputs > many_capacity_) {
+      many_ = std::make_unique<Operand*[]>(inputs + outputs);
+      many_capacity_ = inputs + outputs;
+    }
+    input_count_ = static_cast<std::uint32_t>(inputs);
+    output_count_ = static_cast<std::uint32_t>(outputs);
+  }
+  Operand** input_data() noexcept {
+    return input_count_ + output_count_ > kInlineOperands ? many_.get() : few_;
+  }
+
+  std::uint32_t input_count_ = 0;
+  std::uint32_t output_count_ = 0;
+  Operand* few_[kInlineOperands] = {};
+  std::unique_ptr<Operand*[]> many_;  // kept with the slot for the next operator of many operands
+  std::size_t many_capacity_ = 0;
+};
+
+}  // namespace thalweg

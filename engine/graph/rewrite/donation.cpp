@@ -1,0 +1,32 @@
+// donation.cpp: the donation pass.
+#include "graph/rewrite/donation.h"
+
+namespace thalweg {
+
+std::uint8_t donation_candidates(Operator& op) noexcept {
+  if (op.op->alias_mask == 0 || op.op->outputs != 1) return 0;
+  const TensorMeta& output = op.outputs()[0]->meta;
+  // Up to the inline size a donation saves nothing.
+  if (output.bytes() <= Buffer::kInlineBytes) return 0;
+  std::uint8_t mask = 0;
+  const auto inputs = op.inputs();
+  for (std::size_t i = 0; i < inputs.size() && i < 8; ++i) {
+    const TensorMeta& input = inputs[i]->meta;
+    const bool fits = (op.op->alias_mask >> i & 1) != 0 && input.offset == 0 && input.bytes() == output.bytes() &&
+                      item_size(input.dtype) == item_size(output.dtype) && is_contiguous(input.shape, input.strides);
+    if (fits) mask |= static_cast<std::uint8_t>(1U << i);
+  }
+  return mask;
+}
+
+void DonationPass::run(GraphTraversalSequence& order) {
+  order.for_each([](Operator* op) { op->donate_mask = donation_candidates(*op); });
+}
+
+RewritePasses default_rewrite_passes() {
+  RewritePasses passes;
+  passes.push_back(std::make_unique<DonationPass>());
+  return passes;
+}
+
+}  // namespace thalweg

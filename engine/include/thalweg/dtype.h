@@ -1,0 +1,82 @@
+// dtype.h: element types, their kinds, sizes and the array API's promotion rules.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace thalweg {
+
+/// Element type of a tensor. The enumerators are spelt as in the Python array API standard (`bool_` is `bool`).
+enum class DType : std::uint8_t {
+  bool_,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float32,
+  float64,
+};
+
+inline constexpr int kDTypeCount = 11;
+
+/// What a dtype's values are; the order is the order of promotion of Python scalars.
+enum class DTypeKind : std::uint8_t { boolean, unsigned_integer, signed_integer, floating };
+
+/// Bytes of one element.
+constexpr std::int64_t item_size(DType dtype) noexcept {
+  constexpr std::int8_t sizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8};
+  return sizes[static_cast<int>(dtype)];
+}
+
+constexpr DTypeKind kind(DType dtype) noexcept {
+  if (dtype == DType::bool_) return DTypeKind::boolean;
+  if (dtype <= DType::int64) return DTypeKind::signed_integer;
+  if (dtype <= DType::uint64) return DTypeKind::unsigned_integer;
+  return DTypeKind::floating;
+}
+
+constexpr bool is_floating(DType dtype) noexcept { return kind(dtype) == DTypeKind::floating; }
+constexpr bool is_integer(DType dtype) noexcept {
+  return kind(dtype) == DTypeKind::signed_integer || kind(dtype) == DTypeKind::unsigned_integer;
+}
+constexpr bool is_numeric(DType dtype) noexcept { return dtype != DType::bool_; }
+
+/// The name used in Python, JSON and messages: "bool", "int8", …, "float64".
+std::string_view name(DType dtype) noexcept;
+
+/// The dtype called `text`; throws DTypeError naming the known ones.
+DType parse_dtype(std::string_view text);
+
+/// True where the array API standard (section "Type promotion rules") or NumPy's mixed-kind table defines a result.
+/// bool with numbers and uint64 with signed integers have none in the standard: those return false.
+bool can_promote(DType a, DType b) noexcept;
+
+/// The result dtype of a binary operation on `a` and `b`. Integers with floating promote as in NumPy
+/// (int8/int16/uint8/uint16 with float32 give float32, wider integers give float64); bool promotes to the other
+/// operand's dtype; uint64 with a signed integer gives float64.
+DType promote(DType a, DType b) noexcept;
+
+/// Calls `fn.template operator()<T>()` with the C++ type that holds `dtype`'s elements.
+template <class Fn>
+decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::bool_: return fn.template operator()<bool>();
+    case DType::int8: return fn.template operator()<std::int8_t>();
+    case DType::int16: return fn.template operator()<std::int16_t>();
+    case DType::int32: return fn.template operator()<std::int32_t>();
+    case DType::int64: return fn.template operator()<std::int64_t>();
+    case DType::uint8: return fn.template operator()<std::uint8_t>();
+    case DType::uint16: return fn.template operator()<std::uint16_t>();
+    case DType::uint32: return fn.template operator()<std::uint32_t>();
+    case DType::uint64: return fn.template operator()<std::uint64_t>();
+    case DType::float32: return fn.template operator()<float>();
+    case DType::float64: break;
+  }
+  return fn.template operator()<double>();
+}
+
+}  // namespace thalweg

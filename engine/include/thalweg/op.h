@@ -1,0 +1,147 @@
+// op.h: the record that defines an operation. One record per operator; everything else derives from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <thalweg/attributes.h>
+#include <thalweg/device.h>
+#include <thalweg/dtype.h>
+#include <thalweg/shape.h>
+
+namespace thalweg {
+
+struct Op;
+
+/// What is known of a tensor before its values are: strides and offset count elements.
+struct TensorMeta {
+  DType dtype = DType::float32;
+  Device device;
+  std::int64_t offset = 0;
+  Shape shape;
+  Strides strides;
+
+  std::int64_t numel() const noexcept { return thalweg::numel(shape); }
+  std::int64_t bytes() const noexcept { return numel() * item_size(dtype); }
+  int rank() const noexcept { return static_cast<int>(shape.size()); }
+};
+
+/// What an Op's `infer` wants done to one input before the operator.
+struct InputRequest {
+  DType dtype = DType::float32;
+  bool cast = false;
+  bool contiguous = false;
+};
+
+/// What an Op's `infer` reads and fills. Lives for one call on the caller's thread.
+class InferContext {
+ public:
+  InferContext(const Op& op, std::span<const TensorMeta* const> inputs, const Attributes& attributes,
+               std::span<TensorMeta* const> outputs, std::span<InputRequest> requests)
+      : op_(op), inputs_(inputs), attributes_(attributes), outputs_(outputs), requests_(requests) {}
+
+  const Op& op() const noexcept { return op_; }
+  std::string_view name() const noexcept;
+  std::size_t input_count() const noexcept { return inputs_.size(); }
+  const TensorMeta& input(std::size_t i) const noexcept { return *inputs_[i]; }
+  const Attributes& attributes() const noexcept { return attributes_; }
+
+  /// Output `i`, with its device preset to the common device of the inputs (or the device attribute). `infer` sets
+  /// dtype and shape; for ordinary operators it also leaves strides to `set_contiguous`.
+  TensorMeta& output(std::size_t i = 0) noexcept { return *outputs_[i]; }
+
+  /// Sets output `i` to a C-contiguous tensor of `shape` and `dtype`; checks rank and size.
+  void set_contiguous(std::size_t i, const Shape& shape, DType dtype);
+
+  /// Asks for input `i` as `dtype`: an `astype` operator is issued in front when it has another dtype.
+  void cast_input(std::size_t i, DType dtype) noexcept {
+    requests_[i].dtype = dtype;
+    requests_[i].cast = dtype != inputs_[i]->dtype;
+  }
+
+  /// Asks for input `i` in C order: a `contiguous` operator is issued in front, then `infer` runs again.
+  void require_contiguous(std::size_t i) noexcept { requests_[i].contiguous = true; }
+
+ private:
+  const Op& op_;
+  std::span<const TensorMeta* const> inputs_;
+  const Attributes& attributes_;
+  std::span<TensorMeta* const> outputs_;
+  std::span<InputRequest> requests_;
+};
+
+/// One attribute of an Op: its keyword argument in Python, its key in JSON.
+struct AttrSpec {
+  std::string name;
+  AttrKind kind;
+  /// The value taken when the caller gives none; `required` attributes have no default.
+  AttrValue fallback{};
+  bool required = false;
+};
+
+/// How an operator is carried out.
+enum class OpKind : std::uint8_t {
+  kernel,  ///< runs a kernel into fresh outputs
+  view,    ///< its single output shares input 0's bytes with other strides or offset; no kernel
+  copy,    ///< brings input 0 to another device; the only kind whose input may live elsewhere
+};
+
+/// Alias mask of elementwise operators: any input.
+inline constexpr std::uint8_t kAliasAny = 0xff;
+
+/// An operation: name, inputs, attributes, inference, documentation.
+struct Op {
+  std::string name;
+  /// Input names in order; with `variadic` the last may repeat any number of times, zero included.
+  std::vector<std::string> inputs;
+  std::vector<AttrSpec> attributes{};
+  /// Checks the inputs' metadata and sets the outputs'; throws ShapeError, DTypeError, … on the caller's thread.
+  std::function<void(InferContext&)> infer{};
+  /// First paragraph: one sentence; then shapes, dtypes, errors and the source (standard section).
+  std::string doc{};
+  OpKind kind = OpKind::kernel;
+  bool variadic = false;
+  /// Bit i: output 0 may be written over the bytes of input i when that input is dead, contiguous and of the output's
+  /// item size and element count. The kernel must then read each element before it writes it.
+  std::uint8_t alias_mask = 0;
+  std::uint8_t outputs = 1;
+  /// Estimated time on one core per element of the largest tensor involved; decides what runs inline. Negative:
+  /// unknown (a user's kernel): always a task of its own.
+  float ns_per_element = 0.5f;
+  /// Overrides `ns_per_element` where work is not proportional to elements (matmul): estimated ns.
+  std::function<double(std::span<const TensorMeta* const> inputs, std::span<const TensorMeta* const> outputs)>
+      cost_ns{};
+  /// A user's operator: its kernel never runs on the thread that drains the queue. Set by Engine::register_operator.
+  bool is_custom = false;
+  /// Index in the registry; set by OpRegistry::add.
+  std::uint32_t id = 0;
+};
+
+inline std::string_view InferContext::name() const noexcept { return op_.name; }
+
+/// All Ops of one engine. Filled before the engine's first operator, read-only after.
+class OpRegistry {
+ public:
+  /// Adds `op`; throws ValueError if the name is taken. The returned reference stays valid.
+  const Op& add(Op op);
+  /// The Op called `name`; throws ValueError naming close matches.
+  const Op& find(std::string_view name) const;
+  const Op* try_find(std::string_view name) const noexcept;
+  std::span<const std::unique_ptr<Op>> all() const noexcept { return ops_; }
+
+ private:
+  std::vector<std::unique_ptr<Op>> ops_;
+  std::unordered_map<std::string_view, const Op*> by_name_;
+};
+
+/// Adds every built-in Op (engine/ops/).
+void register_builtin_ops(OpRegistry& registry);
+
+}  // namespace thalweg

@@ -1,0 +1,18 @@
+// builtin.cpp: the list of Op families. Explicit, because self-registering objects vanish from static
+// libraries.
+#include "ops/builtin.h"
+
+namespace thalweg {
+
+void register_builtin_ops(OpRegistry& registry) {
+  register_creation(registry);
+  register_elementwise(registry);
+  register_cast(registry);
+  register_random(registry);
+  register_reduction(registry);
+  register_linear_algebra(registry);
+  register_manipulation(registry);
+  register_indexing(registry);
+}
+
+}  // namespace thalweg

@@ -1,0 +1,66 @@
+// cast.cpp: Ops that change dtype, memory order or device and keep the values.
+#include <utility>
+
+#include <thalweg/op.h>
+
+#include "ops/builtin.h"
+
+namespace thalweg {
+namespace {
+
+Op make_astype() {
+  Op op;
+  op.name = "astype";
+  op.inputs = {"x"};
+  op.attributes = {{.name = "dtype", .kind = AttrKind::dtype, .required = true}};
+  op.infer = [](InferContext& context) {
+    context.set_contiguous(0, context.input(0).shape, context.attributes().get<DType>(0));
+  };
+  op.doc =
+      "The values of x as another dtype, with NumPy's casts.\n\nAnything but zero becomes True. Floating "
+      "values become "
+      "integers towards zero; those out of range, infinite or NaN give the smallest int32 or int64, and "
+      "narrower or "
+      "unsigned integers its low bits. Integers wrap.";
+  op.alias_mask = kAliasAny;
+  op.ns_per_element = 0.4f;
+  return op;
+}
+
+Op make_contiguous() {
+  Op op;
+  op.name = "contiguous";
+  op.inputs = {"x"};
+  op.infer = [](InferContext& context) {
+    context.set_contiguous(0, context.input(0).shape, context.input(0).dtype);
+  };
+  op.doc = "A copy of x in C order.\n\nx may have any strides.";
+  op.alias_mask = kAliasAny;
+  op.ns_per_element = 0.4f;
+  return op;
+}
+
+Op make_to_device() {
+  Op op;
+  op.name = "to_device";
+  op.inputs = {"x"};
+  op.attributes = {{.name = "device", .kind = AttrKind::device, .required = true}};
+  op.infer = [](InferContext& context) {
+    context.set_contiguous(0, context.input(0).shape, context.input(0).dtype);
+    context.output(0).device = context.attributes().get<Device>(0);
+  };
+  op.doc = "A copy of x on another device, in C order.\n\nx may have any strides.";
+  op.kind = OpKind::copy;
+  op.ns_per_element = 0.4f;
+  return op;
+}
+
+}  // namespace
+
+void register_cast(OpRegistry& registry) {
+  registry.add(make_astype());
+  registry.add(make_contiguous());
+  registry.add(make_to_device());
+}
+
+}  // namespace thalweg

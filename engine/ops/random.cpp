@@ -1,0 +1,125 @@
+// random.cpp: Ops that draw random numbers from a counter-based stream.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <thalweg/errors.h>
+#include <thalweg/generator.h>
+#include <thalweg/op.h>
+
+#include "ops/builtin.h"
+#include "ops/integer_range.h"
+
+namespace thalweg {
+namespace {
+
+constexpr const char* kStream =
+    "Element i depends on seed, counter + i // 2 and i % 2 only: one block of Philox4x32-10 (Salmon et al., "
+    "Parallel "
+    "random numbers: as easy as 1, 2, 3, SC'11) gives two 64-bit numbers, so the operator takes (elements + "
+    "1) // 2 "
+    "counters.";
+
+std::string text(const AttrValue& value) { return to_string(value); }
+
+void require_floating(const InferContext& context, DType dtype) {
+  if (is_floating(dtype)) return;
+  throw DTypeError(std::string(context.name()) + ": dtype " + std::string(name(dtype)) +
+                   " is not floating; use float32 or float64, or randint for integers");
+}
+
+void infer_uniform(InferContext& context) {
+  const Attributes& attributes = context.attributes();
+  double low = attributes.get<double>(1);
+  double high = attributes.get<double>(2);
+  DType dtype = attributes.get<DType>(3);
+  require_floating(context, dtype);
+  if (!(low <= high) || !std::isfinite(high - low)) {
+    throw ValueError("uniform: low " + text(low) + " and high " + text(high) +
+                     " bound no finite range; low must not be above high");
+  }
+  context.set_contiguous(0, attributes.get<Dims>(0), dtype);
+}
+
+void infer_normal(InferContext& context) {
+  const Attributes& attributes = context.attributes();
+  double deviation = attributes.get<double>(2);
+  DType dtype = attributes.get<DType>(3);
+  require_floating(context, dtype);
+  if (!(deviation >= 0)) throw ValueError("normal: std is " + text(deviation) + "; it must not be negative");
+  context.set_contiguous(0, attributes.get<Dims>(0), dtype);
+}
+
+void infer_randint(InferContext& context) {
+  const Attributes& attributes = context.attributes();
+  const auto& low = attributes.get<Scalar>(1);
+  const auto& high = attributes.get<Scalar>(2);
+  DType dtype = attributes.get<DType>(3);
+  if (!is_integer(dtype)) {
+    throw DTypeError("randint: dtype " + std::string(name(dtype)) +
+                     " is not an integer; use uniform for floating ones");
+  }
+  if (low.kind() == DTypeKind::floating || high.kind() == DTypeKind::floating) {
+    throw DTypeError("randint: low " + text(low) + " and high " + text(high) + " must be integers");
+  }
+  if (to_int128(low) >= to_int128(high)) {
+    throw ValueError("randint: low " + text(low) + " is not below high " + text(high) +
+                     ", which is left out");
+  }
+  IntegerRange range = range_of(dtype);
+  if (to_int128(low) < range.lowest || to_int128(high) - 1 > range.highest) {
+    throw ValueError("randint: numbers from " + text(low) + " to " + text(high) + " do not fit " +
+                     std::string(name(dtype)));
+  }
+  context.set_contiguous(0, attributes.get<Dims>(0), dtype);
+}
+
+AttrSpec required(const char* name, AttrKind kind) { return {name, kind, {}, true}; }
+
+Op make_op(const char* name, AttrSpec first, AttrSpec second, DType dtype, void (*infer)(InferContext&),
+           const std::string& doc) {
+  Op op;
+  op.name = name;
+  op.attributes = {required("shape", AttrKind::dims),
+                   std::move(first),
+                   std::move(second),
+                   {"dtype", AttrKind::dtype, dtype, false},
+                   required("seed", AttrKind::integer),
+                   {"counter", AttrKind::integer, std::int64_t{0}, false},
+                   {"device", AttrKind::device, Device{}, false}};
+  op.infer = infer;
+  op.doc = doc + kStream;
+  return op;
+}
+
+}  // namespace
+
+std::uint64_t random_draws(std::int64_t numel) noexcept {
+  return (static_cast<std::uint64_t>(numel) + 1) / 2;
+}
+
+void register_random(OpRegistry& registry) {
+  Op uniform =
+      make_op("uniform", {"low", AttrKind::floating, 0.0, false}, {"high", AttrKind::floating, 1.0, false},
+              DType::float64, infer_uniform,
+              "Random numbers evenly spread over [low, high).\n\nfloat64 has 53 random bits, float32 24. ");
+  uniform.ns_per_element = 2.0f;
+  registry.add(std::move(uniform));
+  Op normal = make_op(
+      "normal", {"mean", AttrKind::floating, 0.0, false}, {"std", AttrKind::floating, 1.0, false},
+      DType::float64, infer_normal,
+      "Random numbers of the normal distribution.\n\nComputed in float64 by Box and Muller's method. ");
+  normal.ns_per_element = 8.0f;
+  registry.add(std::move(normal));
+  Op randint = make_op(
+      "randint", required("low", AttrKind::scalar), required("high", AttrKind::scalar), DType::int64,
+      infer_randint,
+      "Random integers from low up to but without high, each equally likely.\n\nUnbiased: Lemire's "
+      "multiplication with rejection (ACM TOMACS 29, 2019); a rejected number is drawn again from the "
+      "same counter's next block. ");
+  randint.ns_per_element = 4.0f;
+  registry.add(std::move(randint));
+}
+
+}  // namespace thalweg

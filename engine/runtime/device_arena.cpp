@@ -1,0 +1,166 @@
+// device_arena.cpp: arena, graph, device thread, permits and the parallel loop of kernels.
+#include "runtime/device_arena.h"
+
+#include <algorithm>
+
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+
+#include "runtime/engine_task.h"
+#include "runtime/operator_node.h"
+
+namespace thalweg {
+
+bool inside_tbb_task() noexcept { return tbb::task::current_context() != nullptr; }
+
+void suspend_until_done(Operand& operand) {
+  struct Resume final : Waiter {
+    tbb::task::suspend_point point = nullptr;
+  } waiter;
+  waiter.notify = [](Waiter* self) noexcept { tbb::task::resume(static_cast<Resume*>(self)->point); };
+  // The body gives its permit back while it is suspended, or operators it waits for might find none.
+  DeviceArena* arena = EngineTask::arena();
+  EngineTask* task = EngineTask::exchange(nullptr);
+  if (arena != nullptr) {
+    arena->release_permit();
+    arena->wake_deferred();
+  }
+  tbb::task::suspend([&](tbb::task::suspend_point point) {
+    waiter.point = point;
+    if (!operand.add_waiter(&waiter)) tbb::task::resume(point);
+  });
+  if (arena != nullptr) arena->take_permit();
+  EngineTask::exchange(task);
+}
+
+/// `task_arena(threads + 1, 2)`: the device thread and one more external thread have seats of their own, so entering
+/// never delegates; `threads - 1` seats are left for oneTBB's workers.
+struct DeviceArena::Tbb {
+  explicit Tbb(int threads)
+      : context(tbb::task_group_context::isolated,
+                tbb::task_group_context::default_traits | tbb::task_group_context::concurrent_wait),
+        arena(threads + 1, 2) {
+    arena.execute([this] { graph = std::make_unique<tbb::flow::graph>(context); });
+  }
+
+  // Isolated: the default context would be bound to whatever task happened to construct the graph.
+  tbb::task_group_context context;
+  tbb::task_arena arena;
+  std::unique_ptr<tbb::flow::graph> graph;
+};
+
+DeviceArena::DeviceArena(Device device, int threads, void* owner, Execute execute, TaskOver task_over)
+    : device_(device), threads_(threads), owner_(owner), execute_(execute), task_over_(task_over),
+      tbb_(std::make_unique<Tbb>(threads)) {}
+
+DeviceArena::~DeviceArena() {
+  if (device_thread_.joinable()) {
+    tbb_->graph->release_wait();
+    device_thread_.join();
+  }
+  nodes_.clear();
+  tbb_->graph.reset();
+}
+
+OperatorNode& DeviceArena::take_node(Operator* op) {
+  if (free_nodes_.empty()) {
+    nodes_.emplace_back(*tbb_->graph, *this, &DeviceArena::on_fired);
+    free_nodes_.push_back(&nodes_.back());
+  }
+  OperatorNode& node = *free_nodes_.back();
+  free_nodes_.pop_back();
+  node.bind(op);
+  return node;
+}
+
+void DeviceArena::give_node(OperatorNode* node) {
+  node->reset();
+  free_nodes_.push_back(node);
+}
+
+void DeviceArena::start() {
+  if (device_thread_.joinable()) return;
+  // The device thread makes progress even where oneTBB has no worker to spare, and sleeps at no cost in wait_for_all
+  // because the graph holds one wait of its own until the end.
+  tbb_->graph->reserve_wait();
+  device_thread_ = std::thread([this] { tbb_->arena.execute([this] { tbb_->graph->wait_for_all(); }); });
+}
+
+void DeviceArena::on_fired(DeviceArena& arena, OperatorNode& node) noexcept {
+  Operator* op = node.op();
+  // Somebody else may have run it already; this task is then only the signal that came too late.
+  std::uint64_t id = op->id;
+  if (op->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) arena.run_or_defer(op);
+  arena.task_over_(arena.owner_, op);
+}
+
+void DeviceArena::run_or_defer(Operator* op) noexcept {
+  if (!try_acquire_permit()) {
+    defer(op);
+    run_deferred();  // a permit may have come back before the operator was on the list
+    return;
+  }
+  execute_(owner_, op);
+  release_permit();
+  run_deferred();
+}
+
+void DeviceArena::defer(Operator* op) {
+  std::lock_guard guard(deferred_lock_);
+  deferred_.push_back(op);
+  // seq_cst, as the permit counter: either the thread that returns a permit sees the operator or we see the permit.
+  deferred_count_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+Operator* DeviceArena::pop_deferred() noexcept {
+  std::lock_guard guard(deferred_lock_);
+  if (deferred_.empty()) return nullptr;
+  Operator* op = deferred_.front();
+  deferred_.pop_front();
+  deferred_count_.fetch_sub(1, std::memory_order_seq_cst);
+  return op;
+}
+
+void DeviceArena::run_deferred() noexcept {
+  while (deferred_count_.load(std::memory_order_seq_cst) > 0 && try_acquire_permit()) {
+    if (Operator* op = pop_deferred()) execute_(owner_, op);
+    release_permit();
+  }
+}
+
+void DeviceArena::wake_deferred() {
+  if (deferred_count_.load(std::memory_order_seq_cst) > 0) tbb_->arena.enqueue([this] { run_deferred(); });
+}
+
+RunScope DeviceArena::scope() noexcept {
+  return threads_ > 1 ? RunScope{&DeviceArena::parallel_for, this} : RunScope{};
+}
+
+void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t), void* context) {
+  auto& arena = *static_cast<DeviceArena*>(runner);
+  std::atomic<std::int64_t> next{0};
+  const auto work = [&] {
+    for (std::int64_t chunk = 0; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) {
+      body(context, chunk);
+    }
+  };
+  const auto parts = static_cast<int>(std::min<std::int64_t>(arena.threads_, chunks));
+  // Isolated: a wait inside a body would otherwise pick up other operators' bodies and nest them on this stack.
+  tbb::this_task_arena::isolate([&] {
+    tbb::parallel_for(
+        0, parts,
+        [&](int part) {
+          // The caller has a permit; others join only with one of their own.
+          if (part == 0) return work();
+          if (next.load(std::memory_order_relaxed) >= chunks || !arena.try_acquire_permit()) return;
+          work();
+          arena.release_permit();
+        },
+        tbb::simple_partitioner());
+  });
+}
+
+}  // namespace thalweg

@@ -1,0 +1,94 @@
+// device_arena.h: the task arena of one device, the flow graph inside it and the thread that keeps it going.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <thalweg/device.h>
+
+#include "graph/operator.h"
+#include "runtime/kernel.h"
+
+namespace thalweg {
+
+class OperatorNode;
+
+/// True on a thread that is inside any oneTBB task, the engine's or the host's.
+bool inside_tbb_task() noexcept;
+/// Inside a oneTBB task: gives the thread to other tasks until `operand` is done. Never blocks the thread.
+void suspend_until_done(Operand& operand);
+
+/// One device's arena. Construction and node slots belong to the baton holder; the rest is for any thread.
+class DeviceArena {
+ public:
+  /// Runs one operator that `fire` or `run_deferred` got a permit for.
+  using Execute = void (*)(void* owner, Operator* op) noexcept;
+  /// Called when a node's flow task is over.
+  using TaskOver = void (*)(void* owner, Operator* op) noexcept;
+
+  DeviceArena(Device device, int threads, void* owner, Execute execute, TaskOver task_over);
+  /// Requires that no operator is in flight.
+  ~DeviceArena();
+  DeviceArena(const DeviceArena&) = delete;
+  DeviceArena& operator=(const DeviceArena&) = delete;
+
+  Device device() const noexcept { return device_; }
+  int threads() const noexcept { return threads_; }
+
+  /// A node for `op`, whose `node` is set. Baton.
+  OperatorNode& take_node(Operator* op);
+  /// Baton; the operator and its flow task are over.
+  void give_node(OperatorNode* node);
+  /// Starts the device thread, if it has not been. Before the first put.
+  void start();
+
+  /// A permit to run a body of this device: at most `threads` are out. Never waits.
+  bool try_acquire_permit() noexcept {
+    if (running_.fetch_add(1, std::memory_order_seq_cst) < threads_) return true;
+    running_.fetch_sub(1, std::memory_order_seq_cst);
+    return false;
+  }
+  void release_permit() noexcept { running_.fetch_sub(1, std::memory_order_seq_cst); }
+  /// After a suspension the body goes on whether or not there is a permit.
+  void take_permit() noexcept { running_.fetch_add(1, std::memory_order_seq_cst); }
+
+  /// Runs `op` if there is a permit, and what waited for one; else leaves `op` to whoever returns a permit.
+  void run_or_defer(Operator* op) noexcept;
+  /// Runs operators that waited for a permit while there are permits.
+  void run_deferred() noexcept;
+  /// Has a task of the arena run the operators that wait for a permit.
+  void wake_deferred();
+  /// Lets `op` wait for the next permit.
+  void defer(Operator* op);
+
+  /// How a kernel of this device that runs inside the arena may spread.
+  RunScope scope() noexcept;
+
+ private:
+  struct Tbb;
+
+  static void on_fired(DeviceArena& arena, OperatorNode& node) noexcept;
+  static void parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t), void* context);
+  Operator* pop_deferred() noexcept;
+
+  const Device device_;
+  const int threads_;
+  void* const owner_;
+  const Execute execute_;
+  const TaskOver task_over_;
+  std::unique_ptr<Tbb> tbb_;
+  std::deque<OperatorNode> nodes_;  // stable addresses
+  std::vector<OperatorNode*> free_nodes_;
+  std::thread device_thread_;
+  alignas(64) std::atomic<int> running_{0};
+  alignas(64) std::atomic<int> deferred_count_{0};
+  std::mutex deferred_lock_;
+  std::deque<Operator*> deferred_;
+};
+
+}  // namespace thalweg

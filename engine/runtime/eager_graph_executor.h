@@ -1,0 +1,133 @@
+// eager_graph_executor.h: the controller: drains the queue, keeps the logical graph, dispatches to the node runner.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "graph/graph_executor.h"
+#include "graph/logical_graph.h"
+#include "graph/rewrite/pass.h"
+#include "runtime/naive_runner.h"
+#include "runtime/node_runner.h"
+#include "runtime/progress.h"
+
+namespace thalweg {
+
+/// Carries operators out through the task graph. One thread at a time holds the baton and drains the queue: the
+/// controller thread (AsyncMain), or a caller that waits.
+class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListener {
+ public:
+  EagerGraphExecutor(Engine& engine, const EngineOptions& options, NaiveRunner& naive, RunnerSupportedDevices devices,
+                     int threads);
+  ~EagerGraphExecutor() override;
+
+  void submit(Operator* op) override;
+  void send(ControlMessage* message) override;
+  void release(Operand* operand) noexcept override;
+  void flush() override;
+  void wait(Operand& operand) override;
+  void synchronise() override;
+  Engine& engine() noexcept override { return engine_; }
+
+  /// The id that `synchronise` waits up to: everything issued so far is below it.
+  void set_id_source(std::uint64_t (*next_id)(void*), void* owner) noexcept {
+    next_id_ = next_id;
+    id_owner_ = owner;
+  }
+  /// Waits until nothing is in flight; never throws, never asks for interrupts.
+  void drain_all() noexcept;
+  /// Drains, stops the controller and the arenas.
+  void shutdown() noexcept;
+  void rebuild(int threads);
+  void set_limits(std::int64_t operators, std::int64_t bytes) noexcept;
+  std::uint64_t executed() const noexcept { return progress_.finished(); }
+  std::uint64_t in_flight() const noexcept;
+  std::uint64_t run_inline() const noexcept { return runner_->run_inline(); }
+
+  /// Calls `read(graph, newest)` while holding the baton. `newest` is the newest message that was sent and not handled,
+  /// linked to the older ones: nothing is launched. Not from an operator or a callback, which may run under the baton.
+  template <class Read>
+  void inspect(Read&& read) {
+    struct Baton {
+      explicit Baton(EagerGraphExecutor& executor) : self(executor) { self.take_baton(); }
+      ~Baton() { self.give_baton(); }
+      EagerGraphExecutor& self;
+    } baton(*this);
+    reap();
+    read(graph_, queue_.peek());
+  }
+
+  // Fork: the process is forked between `before_fork` and one of the others.
+  void before_fork() noexcept;
+  void after_fork_in_parent() noexcept;
+  void after_fork_in_child() noexcept;
+
+ private:
+  enum class Controller : std::uint8_t { none, running, napping, asleep };
+
+  // NodeRunnerListener
+  void on_finished(Operator* op) noexcept override;
+  void on_retirable(Operator* op) noexcept override { graph_.retire(op); }
+
+  // The baton.
+  bool try_baton() noexcept { return !baton_.exchange(true, std::memory_order_acquire); }
+  void take_baton() noexcept;
+  void give_baton() noexcept;
+  /// Drains if the baton is free, again until the queue is empty; false if somebody else held it.
+  bool try_drain();
+  std::size_t drain();
+  void handle(ControlMessage* message);
+  void dispatch(GraphTraversalSequence& order);
+  void reap();
+  void free_released() noexcept;
+  void account(std::int64_t operators, std::int64_t units) noexcept;
+  void settle() noexcept;
+
+  // Back-pressure.
+  void admit(Operator* op);
+
+  // Waiting.
+  void wait_outside_task(Operand& operand);
+  void wait_inside_task(Operand& operand);
+  bool help(Operand& operand);
+  void fail_parked_if_stuck() noexcept;
+  void check_interrupted() const;
+
+  // The controller thread.
+  void async_main() noexcept;
+  void nap(Controller state) noexcept;
+  void wake_controller() noexcept;
+  void run_synchronously(Operator* op) noexcept;
+
+  Engine& engine_;
+  const EngineMode mode_;
+  const HostHooks hooks_;
+  NaiveRunner& naive_;
+  std::unique_ptr<NodeRunner> runner_;
+  RewritePasses passes_ = default_rewrite_passes();
+  std::uint64_t (*next_id_)(void*) = nullptr;
+  void* id_owner_ = nullptr;
+
+  MessageQueue queue_;
+  alignas(64) std::atomic<bool> baton_{false};
+  LogicalGraph graph_;  // baton
+  Progress progress_;
+
+  // Operators (high 24 bits) and bytes in units of 64 (low 40) issued and not finished, in one word.
+  alignas(64) std::atomic<std::uint64_t> in_flight_{0};
+  std::atomic<std::int64_t> max_operators_;
+  std::atomic<std::int64_t> max_bytes_;
+
+  alignas(64) std::atomic<Controller> controller_{Controller::none};
+  std::atomic<bool> stop_{false};
+  bool forked_ = false;
+  std::mutex controller_lock_;
+  std::condition_variable controller_wake_;
+  std::thread controller_thread_;
+};
+
+}  // namespace thalweg

@@ -1,0 +1,216 @@
+// eager_graph_executor_waits.cpp: waiting callers that help, the controller thread, fork and shutdown.
+#include <algorithm>
+#include <chrono>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include <thalweg/errors.h>
+
+#include "runtime/device_arena.h"
+#include "runtime/eager_graph_executor.h"
+#include "runtime/engine_task.h"
+#include "runtime/host_release.h"
+#include "runtime/sleeper.h"
+
+namespace thalweg {
+namespace {
+
+using std::chrono::microseconds;
+
+/// A wait looks for interrupts and stuck operators this often.
+constexpr microseconds kTick{50'000};
+constexpr microseconds kParkedTick{1'000};
+constexpr microseconds kNap{50};
+constexpr int kNaps = 20;
+/// About as long as a sleep and a wake-up cost.
+constexpr microseconds kSpin{4};
+/// How many live operators a synchronising caller looks at for one to help with.
+constexpr int kHelpLook = 8;
+
+bool spin_until_done(const Operand& operand) {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (operand.is_done()) return true;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return operand.is_done();
+}
+
+}  // namespace
+
+void EagerGraphExecutor::check_interrupted() const {
+  if (hooks_.interrupted != nullptr && hooks_.interrupted()) throw Interrupted();
+}
+
+/// Drains if the baton is free and runs one short ancestor of `operand`, if one is ready. True if it ran one.
+bool EagerGraphExecutor::help(Operand& operand) {
+  if (!try_baton()) return false;
+  drain();
+  Operator* op = operand.is_done() ? nullptr : runner_->claim_ancestor(operand);
+  give_baton();
+  if (op != nullptr) runner_->run_claimed(op);
+  return op != nullptr;
+}
+
+void EagerGraphExecutor::wait(Operand& operand) {
+  if (operand.is_done()) return;
+  if (EngineTask::in_callback()) {
+    throw EngineError("wait: a completion callback must not wait for a value; issue operators or hand the work on");
+  }
+  const HostRelease release(hooks_);
+  while (!operand.is_done() && help(operand)) {
+  }
+  if (operand.is_done() || spin_until_done(operand)) return;
+  inside_tbb_task() ? wait_inside_task(operand) : wait_outside_task(operand);
+}
+
+void EagerGraphExecutor::wait_outside_task(Operand& operand) {
+  Sleeper* sleeper = Sleeper::on(operand);
+  if (sleeper == nullptr) return;
+  const std::unique_ptr<Sleeper, void (*)(Sleeper*)> owner(sleeper, [](Sleeper* self) { self->unref(); });
+  try_drain();
+  while (!sleeper->sleep(runner_->parked() > 0 ? kParkedTick : kTick)) {
+    try_drain();
+    fail_parked_if_stuck();
+    check_interrupted();
+  }
+}
+
+/// The thread must go on serving the arena: a sleep here could take the last one away from the awaited operator.
+void EagerGraphExecutor::wait_inside_task(Operand& operand) {
+  try_drain();
+  while (!operand.is_done()) {
+    suspend_until_done(operand);
+  }
+}
+
+void EagerGraphExecutor::synchronise() {
+  if (forked_) return;
+  const std::uint64_t before = next_id_(id_owner_);
+  const HostRelease release(hooks_);
+  for (;;) {
+    const std::uint64_t finished = progress_.finished();
+    take_baton();
+    drain();
+    const std::uint64_t left = graph_.count_before(before);
+    Operator* claimed = nullptr;
+    Operator* op = graph_.first();
+    for (int look = 0; left > 0 && claimed == nullptr && op != nullptr && look < kHelpLook; ++look) {
+      claimed = runner_->claim_ready(op);
+      op = op->live_next;
+    }
+    give_baton();
+    if (left == 0) return;
+    if (claimed != nullptr) {
+      runner_->run_claimed(claimed);
+      continue;
+    }
+    progress_.sleep_until(finished + left, runner_->parked() > 0 ? kParkedTick : kTick);
+    fail_parked_if_stuck();
+    check_interrupted();
+  }
+}
+
+/// If operators wait for memory and nothing else can run any more, the oldest of them gets its error.
+void EagerGraphExecutor::fail_parked_if_stuck() noexcept {
+  if (runner_->parked() == 0 || !try_baton()) return;
+  drain();
+  const bool stuck = runner_->parked() > 0 && runner_->is_stuck(graph_);
+  give_baton();
+  if (stuck) runner_->retry_parked(true);
+}
+
+// --- the controller thread ------------------------------------------------------------------------------------------
+
+void EagerGraphExecutor::wake_controller() noexcept {
+  if (mode_ != EngineMode::threaded || forked_) return;
+  {
+    std::lock_guard guard(controller_lock_);
+    if (stop_.load(std::memory_order_relaxed)) return;
+    if (!controller_thread_.joinable()) {
+      controller_.store(Controller::running, std::memory_order_seq_cst);
+      controller_thread_ = std::thread([this] { async_main(); });
+      return;
+    }
+    controller_.store(Controller::running, std::memory_order_seq_cst);
+  }
+  controller_wake_.notify_one();
+}
+
+void EagerGraphExecutor::async_main() noexcept {
+#if defined(__linux__)
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // the default of 50 us would double the naps
+#endif
+  int idle = 0;
+  while (!stop_.load(std::memory_order_acquire)) {
+    std::size_t count = 0;
+    if (!queue_.empty() || idle < kNaps) {
+      if (try_baton()) {
+        count = drain();
+        give_baton();
+      }
+    }
+    idle = count > 0 ? 0 : idle + 1;
+    if (runner_->parked() > 0) {
+      fail_parked_if_stuck();
+      idle = 0;
+    }
+    nap(idle < kNaps ? Controller::napping : Controller::asleep);
+  }
+}
+
+void EagerGraphExecutor::nap(Controller state) noexcept {
+  std::unique_lock lock(controller_lock_);
+  if (stop_.load(std::memory_order_relaxed)) return;
+  controller_.store(state, std::memory_order_seq_cst);
+  if (state == Controller::napping) {
+    controller_wake_.wait_for(lock, kNap);
+  } else if (queue_.empty()) {  // seq_cst on both sides: a sender that missed the store is seen here
+    controller_wake_.wait(lock, [this] {
+      return stop_.load(std::memory_order_relaxed) || controller_.load(std::memory_order_relaxed) != Controller::asleep;
+    });
+  }
+  controller_.store(Controller::running, std::memory_order_seq_cst);
+}
+
+void EagerGraphExecutor::shutdown() noexcept {
+  if (forked_) return;
+  drain_all();
+  {
+    std::lock_guard guard(controller_lock_);
+    stop_.store(true, std::memory_order_release);
+  }
+  controller_wake_.notify_one();
+  if (controller_thread_.joinable()) controller_thread_.join();
+  drain_all();
+  take_baton();
+  runner_->rebuild(1);
+  give_baton();
+}
+
+// --- fork -----------------------------------------------------------------------------------------------------------
+
+void EagerGraphExecutor::before_fork() noexcept {
+  if (forked_) return;
+  take_baton();
+  // From inside an operator or a callback, waiting for everything would wait for ourselves.
+  if (!EngineTask::active()) settle();
+}
+
+void EagerGraphExecutor::after_fork_in_parent() noexcept {
+  if (!forked_) give_baton();
+}
+
+/// None of the engine's threads exist here: operators run in the issuing call from now on.
+void EagerGraphExecutor::after_fork_in_child() noexcept {
+  forked_ = true;
+  progress_.forget_sleepers();
+  baton_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace thalweg

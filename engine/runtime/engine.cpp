@@ -1,0 +1,332 @@
+// engine.cpp: the public engine: issue, read, wait, options.
+#include <thalweg/engine.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <thread>
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include "runtime/engine_impl.h"
+#include "runtime/engine_task.h"
+#include "runtime/fork.h"
+
+namespace thalweg {
+namespace {
+
+/// Processors this process may use.
+int available_processors() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int resolve_threads(int count) {
+  if (count < 0) {
+    throw ValueError("num_threads: " + std::to_string(count) + " is not a number of threads; give 1 or more, or 0 for all");
+  }
+  return count == 0 ? available_processors() : count;
+}
+
+const EngineOptions& checked(const EngineOptions& options) {
+  if (options.perDevicePerProcess) {
+    throw EngineError("perDevicePerProcess: the process runner is not built; use False (one thread per device)");
+  }
+  if (options.cpu_devices < 1 || options.cpu_devices > 64) {
+    throw ValueError("cpu_devices: " + std::to_string(options.cpu_devices) + " is outside 1 to 64");
+  }
+  if (options.max_operators_in_flight < 1 || options.max_operators_in_flight > 1'000'000 ||
+      options.max_bytes_in_flight < 1) {
+    throw ValueError("run-ahead: limits must be at least 1 (and at most 1000000 operators)");
+  }
+  return options;
+}
+
+}  // namespace
+
+Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels register_kernels)
+    : options(checked(engine_options)), devices(options.cpu_devices), threads(resolve_threads(options.num_threads)),
+      naive(kernels, devices, options, failures),
+      synchronous(options.mode == EngineMode::synchronous ? std::make_unique<SynchronousExecutor>(engine, naive) : nullptr),
+      eager(synchronous ? nullptr : std::make_unique<EagerGraphExecutor>(engine, options, naive, devices, threads)),
+      executor(synchronous ? static_cast<GraphExecutor&>(*synchronous) : *eager), constructor(ops, executor) {
+  register_builtin_ops(ops);
+  if (register_kernels != nullptr) register_kernels(kernels);
+  if (eager != nullptr) {
+    eager->set_id_source([](void* self) { return static_cast<GraphConstructor*>(self)->next_id(); }, &constructor);
+    watch_forks(*eager);
+  }
+}
+
+Engine::Impl::~Impl() {
+  if (eager != nullptr) forget_forks(*eager);
+}
+
+void Engine::Impl::freeze() {
+  std::lock_guard guard(freeze_lock);
+  if (frozen.load(std::memory_order_relaxed)) return;
+  kernels.bind(ops);
+  constructor.bind();
+  frozen.store(true, std::memory_order_release);
+}
+
+void Engine::Impl::check_accepting(const Op& op) const {
+  if (closed.load(std::memory_order_acquire)) [[unlikely]] {
+    throw EngineError(op.name + ": the engine was shut down; issue operators before shutdown() or make a new Engine");
+  }
+}
+
+std::string Engine::Impl::site_text(SiteId site) const {
+  return site != 0 && options.hooks.resolve_site != nullptr ? options.hooks.resolve_site(site) : std::string();
+}
+
+void Engine::Impl::raise(Failure& failure) const {
+  failure.reported.store(true, std::memory_order_relaxed);
+  throw_failure(failure, site_text(failure.site));
+}
+
+Engine::Engine(EngineOptions options, RegisterKernels register_kernels)
+    : impl_(std::make_unique<Impl>(*this, std::move(options), register_kernels)) {}
+
+Engine::~Engine() { shutdown(); }
+
+const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
+  std::lock_guard guard(impl_->freeze_lock);
+  if (impl_->frozen.load(std::memory_order_relaxed)) {
+    throw EngineError(op.name + ": operators must be registered before the engine's first operator is issued");
+  }
+  op.is_custom = true;
+  const Op& added = impl_->ops.add(std::move(op));
+  impl_->kernels.add(added.name, DeviceType::cpu, std::move(cpu_kernel));
+  return added;
+}
+
+const OpRegistry& Engine::ops() const noexcept { return impl_->ops; }
+const EngineOptions& Engine::options() const noexcept { return impl_->options; }
+
+// --- issue ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// The operands of `inputs`, on the stack for the usual operator.
+class Operands {
+ public:
+  Operands(const Op& op, std::span<const Tensor* const> inputs) {
+    if (inputs.size() > few_.size()) many_.resize(inputs.size());
+    Operand** data = many_.empty() ? few_.data() : many_.data();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      data[i] = inputs[i]->operand();
+      if (data[i] == nullptr) throw ValueError(op.name + ": input " + std::to_string(i) + " is an empty Tensor");
+    }
+    span_ = {data, inputs.size()};
+  }
+  operator std::span<Operand* const>() const noexcept { return span_; }
+
+ private:
+  std::array<Operand*, 8> few_;
+  std::vector<Operand*> many_;
+  std::span<Operand*> span_;
+};
+
+}  // namespace
+
+Tensor Engine::apply(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes, SiteId site) {
+  if (!impl_->frozen.load(std::memory_order_acquire)) [[unlikely]] impl_->freeze();
+  impl_->check_accepting(op);
+  if (op.outputs != 1) throw ValueError(op.name + ": has " + std::to_string(op.outputs) + " outputs; use apply_many");
+  Operand* output = nullptr;
+  impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, {&output, 1});
+  Tensor result(output);
+  if (impl_->synchronous && output->state() == OperandState::failed) impl_->raise(*output->failure());
+  return result;
+}
+
+std::vector<Tensor> Engine::apply_many(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes,
+                                       SiteId site) {
+  if (!impl_->frozen.load(std::memory_order_acquire)) impl_->freeze();
+  impl_->check_accepting(op);
+  std::vector<Operand*> outputs(op.outputs);
+  impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, outputs);
+  std::vector<Tensor> results;
+  for (Operand* output : outputs) results.emplace_back(output);
+  if (impl_->synchronous && outputs[0]->state() == OperandState::failed) impl_->raise(*outputs[0]->failure());
+  return results;
+}
+
+void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor* const> others,
+                            Attributes attributes, SiteId site) {
+  if (!impl_->frozen.load(std::memory_order_acquire)) impl_->freeze();
+  impl_->check_accepting(op);
+  if (op.outputs != 1) throw ValueError(op.name + ": an in-place form needs an operator of one output");
+  if (!target) throw ValueError(op.name + ": the target of an in-place form is an empty Tensor");
+  Operand* output = impl_->constructor.apply_in_place(op, target.operand(), Operands(op, others),
+                                                      std::move(attributes), site);
+  target.release();  // the operator has the handle's reference now
+  target = Tensor(output);
+  if (impl_->synchronous && output->state() == OperandState::failed) {
+    Failure* failure = output->failure();
+    failure->ref();
+    const std::unique_ptr<Failure, void (*)(Failure*)> owner(failure, [](Failure* self) { self->unref(); });
+    if (output->recover != nullptr) target = target.recover();
+    impl_->raise(*failure);
+  }
+}
+
+// --- ready values ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+Operand* ready_operand(Engine::Impl& impl, DType dtype, Device device) {
+  Operand* operand = Operand::make(&impl.executor, false);
+  operand->id = impl.constructor.take_id();
+  operand->meta.dtype = dtype;
+  operand->meta.device = device;
+  operand->meta.offset = 0;
+  return operand;
+}
+
+}  // namespace
+
+Tensor Engine::constant(const Scalar& value, DType dtype, Device device) {
+  Operand* operand = ready_operand(*impl_, dtype, device);
+  operand->meta.shape.clear();
+  operand->meta.strides.clear();
+  Buffer* buffer = Buffer::make_inline();
+  visit_dtype(dtype, [&]<class T>() { *static_cast<T*>(buffer->data()) = value.to<T>(); });
+  operand->set_ready(buffer);
+  return Tensor(operand);
+}
+
+Tensor Engine::allocate(DType dtype, const Shape& shape, Device device) {
+  check_device(device);
+  const std::int64_t bytes = checked_numel("allocate", shape, item_size(dtype)) * item_size(dtype);
+  Buffer* buffer = impl_->naive.allocator(device).try_allocate(bytes);
+  if (buffer == nullptr) {
+    const MemoryStats stats = memory_stats(device);
+    throw OutOfMemoryError("allocate: " + std::to_string(bytes) + " bytes do not fit on " + to_string(device) + ": " +
+                           std::to_string(stats.live_bytes) + " live, limit " + std::to_string(stats.limit_bytes) +
+                           "; drop tensors or raise the limit");
+  }
+  Operand* operand = ready_operand(*impl_, dtype, device);
+  operand->meta.shape = shape;
+  operand->meta.strides = contiguous_strides(shape);
+  operand->set_ready(buffer);
+  return Tensor(operand);
+}
+
+void* Engine::mutable_data(const Tensor& fresh) noexcept { return fresh.operand()->data(); }
+
+Tensor Engine::from_external(TensorMeta meta, void* data, std::function<void()> release) {
+  check_device(meta.device);
+  checked_numel("from_external", meta.shape, item_size(meta.dtype));
+  Operand* operand = ready_operand(*impl_, meta.dtype, meta.device);
+  operand->meta = std::move(meta);
+  operand->set_ready(Buffer::make_foreign(data, std::move(release)));
+  return Tensor(operand);
+}
+
+// --- devices --------------------------------------------------------------------------------------------------------
+
+void Engine::check_device(Device device) const {
+  if (impl_->devices.contains(device)) return;
+  throw DeviceError("device " + to_string(device) + " does not exist here; there are: " + impl_->devices.list());
+}
+
+std::vector<Device> Engine::devices() const { return impl_->devices.all(); }
+
+// --- waiting --------------------------------------------------------------------------------------------------------
+
+void Engine::flush() { impl_->executor.flush(); }
+
+void Engine::synchronize() {
+  if (EngineTask::in_callback()) throw EngineError("synchronize: a completion callback must not wait");
+  const std::uint64_t before = impl_->constructor.next_id();
+  impl_->executor.synchronise();
+  std::uint64_t others = 0;
+  Failure* oldest = impl_->failures.take_oldest(before, others);
+  if (oldest == nullptr) return;
+  const std::unique_ptr<Failure, void (*)(Failure*)> owner(oldest, [](Failure* self) { self->unref(); });
+  std::string site = impl_->site_text(oldest->site);
+  if (others == 0) throw_failure(*oldest, site);
+  try {
+    throw_failure(*oldest, site);
+  } catch (const Error& error) {
+    error.rethrow_with("(and " + std::to_string(others) + " more unread failure" + (others > 1 ? "s" : "") + ") ");
+  }
+}
+
+void Engine::drain() {
+  if (impl_->eager) impl_->eager->drain_all();
+}
+
+std::vector<std::string> Engine::shutdown() {
+  if (impl_->closed.exchange(true)) return {};
+  if (impl_->eager) impl_->eager->shutdown();
+  std::vector<std::string> unread;
+  for (Failure* failure : impl_->failures.take_all()) {
+    unread.push_back(failure_prefix(*failure, impl_->site_text(failure->site)) + failure_text(failure->exception));
+    failure->unref();
+  }
+  return unread;
+}
+
+bool Engine::is_shut_down() const noexcept { return impl_->closed.load(std::memory_order_acquire); }
+
+// --- options and figures --------------------------------------------------------------------------------------------
+
+void Engine::set_num_threads(int count) {
+  const int threads = resolve_threads(count);
+  if (threads == impl_->threads) return;
+  impl_->threads = threads;
+  if (impl_->eager) impl_->eager->rebuild(threads);
+}
+
+int Engine::num_threads() const noexcept { return impl_->threads; }
+
+void Engine::set_name(std::string name) {
+  impl_->executor.send(new ControlMessage(NameGraph{std::move(name)}));
+}
+
+void Engine::set_memory_limit(std::int64_t bytes) {
+  for (Device device : devices()) impl_->naive.allocator(device).set_memory_limit(bytes);
+}
+
+void Engine::set_run_ahead(std::int64_t operators, std::int64_t bytes) {
+  EngineOptions options;
+  options.max_operators_in_flight = operators;
+  options.max_bytes_in_flight = bytes;
+  checked(options);
+  if (impl_->eager) impl_->eager->set_limits(operators, bytes);
+}
+
+MemoryStats Engine::memory_stats(Device device) const {
+  check_device(device);
+  impl_->executor.flush();
+  return impl_->naive.allocator(device).stats();
+}
+
+void Engine::reset_peak_memory(Device device) {
+  check_device(device);
+  impl_->naive.allocator(device).reset_peak();
+}
+
+void Engine::empty_cache() {
+  for (Device device : devices()) impl_->naive.allocator(device).trim();
+}
+
+EngineStats Engine::stats() const {
+  EngineStats stats;
+  stats.executed = impl_->eager ? impl_->eager->executed() : impl_->synchronous->executed();
+  stats.in_flight = impl_->eager ? impl_->eager->in_flight() : 0;
+  stats.issued = stats.executed + stats.in_flight;
+  stats.failed = impl_->failures.total();
+  stats.run_inline = impl_->eager ? impl_->eager->run_inline() : 0;
+  stats.donated = impl_->naive.donated();
+  return stats;
+}
+
+}  // namespace thalweg

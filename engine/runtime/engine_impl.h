@@ -1,0 +1,51 @@
+// engine_impl.h: the parts of one engine and how they are put together.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <thalweg/engine.h>
+
+#include "graph/graph_constructor.h"
+#include "runtime/eager_graph_executor.h"
+#include "runtime/naive_runner.h"
+#include "runtime/synchronous_executor.h"
+
+namespace thalweg {
+
+struct Engine::Impl {
+  Impl(Engine& engine, EngineOptions engine_options, RegisterKernels register_kernels);
+  ~Impl();
+
+  /// Before the first operator: resolves kernels and built-in Ops; after it the registries do not change.
+  void freeze();
+  void check_accepting(const Op& op) const;
+  std::string site_text(SiteId site) const;
+  /// Throws `failure` for its reader and counts it as reported.
+  [[noreturn]] void raise(Failure& failure) const;
+
+  EngineOptions options;
+  OpRegistry ops;
+  KernelRegistry kernels;
+  RunnerSupportedDevices devices;
+  int threads;
+  FailureLog failures;
+  NaiveRunner naive;
+  std::unique_ptr<SynchronousExecutor> synchronous;
+  std::unique_ptr<EagerGraphExecutor> eager;
+  GraphExecutor& executor;
+  GraphConstructor constructor;
+
+  std::mutex freeze_lock;
+  std::atomic<bool> frozen{false};
+  std::atomic<bool> closed{false};
+
+  // Recording; see inspect/graph_dump.h.
+  std::mutex record_lock;
+  bool recording = false;
+  std::vector<std::unique_ptr<OperatorRecord>> records;
+};
+
+}  // namespace thalweg

@@ -1,0 +1,59 @@
+// fork.cpp: pthread_atfork handlers: the parent goes on, the child's engines are synchronous.
+#include "runtime/fork.h"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include <pthread.h>
+
+#include "core/slab_pool.h"
+#include "runtime/eager_graph_executor.h"
+
+namespace thalweg {
+namespace {
+
+struct Watched {
+  std::mutex lock;
+  std::vector<EagerGraphExecutor*> executors;
+};
+
+// Leaked: the handlers outlive static destructors.
+Watched& watched() {
+  static Watched* instance = new Watched;
+  return *instance;
+}
+
+void prepare() {
+  watched().lock.lock();
+  for (EagerGraphExecutor* executor : watched().executors) executor->before_fork();
+  PoolLocks::lock_all();
+}
+
+void parent() {
+  PoolLocks::unlock_all();
+  for (EagerGraphExecutor* executor : watched().executors) executor->after_fork_in_parent();
+  watched().lock.unlock();
+}
+
+void child() {
+  PoolLocks::unlock_all();
+  for (EagerGraphExecutor* executor : watched().executors) executor->after_fork_in_child();
+  watched().lock.unlock();
+}
+
+}  // namespace
+
+void watch_forks(EagerGraphExecutor& executor) {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(prepare, parent, child); });
+  std::lock_guard guard(watched().lock);
+  watched().executors.push_back(&executor);
+}
+
+void forget_forks(EagerGraphExecutor& executor) {
+  std::lock_guard guard(watched().lock);
+  std::erase(watched().executors, &executor);
+}
+
+}  // namespace thalweg

@@ -1,0 +1,64 @@
+// naive_runner.h: carries out one operator on its device: kernel lookup, donation, buffers, errors, release.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <thalweg/kernel.h>
+
+#include "graph/operator.h"
+#include "runtime/allocator.h"
+#include "runtime/failure_log.h"
+#include "runtime/kernel_stream.h"
+#include "runtime/runner_supported_devices.h"
+
+namespace thalweg {
+
+enum class RunResult : std::uint8_t { done, needs_memory };
+
+/// Both executors run operators through it. Thread-safe: every call works on its own operator.
+class NaiveRunner {
+ public:
+  /// Up to this estimate a ready operator of a built-in kernel runs on the thread that drains the queue.
+  static constexpr float kInlineNs = 2000.0F;
+
+  NaiveRunner(const KernelRegistry& kernels, RunnerSupportedDevices devices, const EngineOptions& options,
+              FailureLog& failures);
+
+  /// Looks the kernel up and estimates the cost.
+  void prepare(Operator& op) const noexcept;
+
+  /// Runs `op`, whose inputs are done: its outputs are ready or failed and its input references dropped afterwards.
+  /// `needs_memory`: nothing was done, because the device's limit is reached; with `last_resort` that becomes the
+  /// operator's failure instead.
+  RunResult run(Operator& op, const RunScope& scope, bool last_resort) noexcept;
+
+  /// Fails `op` without running it, with an error that the caller is about to raise.
+  void fail(Operator& op, std::exception_ptr error) noexcept;
+
+  Allocator& allocator(Device device) noexcept { return *allocators_[devices_.ordinal(device)]; }
+  std::uint64_t donated() const noexcept { return donated_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Outputs;
+
+  Failure* inherited_failure(Operator& op) const noexcept;
+  Buffer* donate(Operator& op) noexcept;
+  bool make_outputs(Operator& op, Outputs& outputs);
+  void launch(Operator& op, Outputs& outputs, const RunScope& scope);
+  void publish(Operator& op, Outputs& outputs) noexcept;
+  void publish_failure(Operator& op, Failure* failure, bool input0_lost) noexcept;
+  [[noreturn]] void throw_out_of_memory(Operator& op);
+
+  const KernelRegistry& kernels_;
+  RunnerSupportedDevices devices_;
+  FailureLog& failures_;
+  std::vector<AllocatorOwner> allocators_;
+  std::vector<std::unique_ptr<KernelStream>> compute_;
+  std::vector<std::unique_ptr<KernelStream>> copy_;
+  std::atomic<std::uint64_t> donated_{0};
+};
+
+}  // namespace thalweg

@@ -1,0 +1,129 @@
+// operator_node.h: the oneTBB flow-graph node that one Operator becomes. Heavy header: .cpp files of runtime/ only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include <oneapi/tbb/flow_graph.h>
+
+#include "core/assert.h"
+#include "graph/operator.h"
+
+namespace thalweg {
+
+class DeviceArena;
+
+/// One composite flow-graph node: its input port joins the operand edges (a `continue_node` that counts them), its
+/// output port is the edge to the consumers (a `broadcast_node`). Two ports instead of a single continue_node because
+/// that would broadcast as soon as its body returns: with an output port of its own an operator is over when somebody
+/// says so, so a body can decline (somebody else runs the operator), wait for memory or a thread, and a helper outside
+/// the arena can run it.
+///
+/// Slots are pooled by DeviceArena and never destroyed while its graph lives: a producer that is still broadcasting may
+/// look at a consumer which has long run, and then reads only the graph pointer, which never changes.
+class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow::continue_msg>,
+                                                            std::tuple<tbb::flow::continue_msg>> {
+  using Message = tbb::flow::continue_msg;
+  using Base = tbb::flow::composite_node<std::tuple<Message>, std::tuple<Message>>;
+
+ public:
+  using Fired = void (*)(DeviceArena& arena, OperatorNode& node) noexcept;
+
+  OperatorNode(tbb::flow::graph& graph, DeviceArena& arena, Fired fired)
+      : Base(graph), join_(graph, arena, *this, fired), result_(graph) {
+    Base::set_external_ports(typename Base::input_ports_type(join_), typename Base::output_ports_type(result_));
+  }
+
+  /// Makes the node `op`'s. Baton; the slot is not in use.
+  void bind(Operator* op) noexcept {
+    op_ = op;
+    done_ = false;
+    has_edges_ = false;
+    op->node = this;
+  }
+  /// Forgets edges and counts. Baton, after the operator and its flow task are over.
+  void reset() {
+    join_.reset();
+    result_.reset();
+    op_ = nullptr;
+  }
+  Operator* op() const noexcept { return op_; }
+
+  /// An operand edge to `consumer`, a node of the same graph; false if this operator is over already. The flag and the
+  /// edge list change under one lock, since oneTBB loses an edge to a node that has fired.
+  bool add_successor(OperatorNode& consumer) {
+    SpinGuard guard(lock_);
+    if (done_) return false;
+    tbb::flow::make_edge(tbb::flow::output_port<0>(*this), tbb::flow::input_port<0>(consumer));
+    has_edges_ = true;
+    return true;
+  }
+  /// The same for a consumer in another device's graph: an edge would run it in the wrong arena, so `finish` puts to its
+  /// node explicitly.
+  bool add_foreign_successor(Operator& consumer) {
+    SpinGuard guard(lock_);
+    if (done_) return false;
+    foreign_.push_back(&consumer);
+    return true;
+  }
+
+  /// Gives one of the puts the node waits for beside its edges; the last lets it fire once its edges have fired.
+  void put_guard() {
+    if (op_->guards.fetch_sub(1, std::memory_order_acq_rel) == 1) join_.try_put(Message());
+  }
+
+  /// The operator is over: signals the consumers. The thread that ran it.
+  void finish() {
+    std::vector<Operator*> foreign;
+    bool has_edges = false;
+    {
+      SpinGuard guard(lock_);
+      done_ = true;
+      has_edges = has_edges_;
+      foreign.swap(foreign_);
+    }
+    if (has_edges) result_.try_put(Message());
+    for (Operator* consumer : foreign) consumer->node->put_guard();
+  }
+
+ private:
+  class SpinGuard {
+   public:
+    explicit SpinGuard(std::atomic<bool>& lock) noexcept : lock_(lock) {
+      while (lock_.exchange(true, std::memory_order_acquire)) {
+      }
+    }
+    ~SpinGuard() { lock_.store(false, std::memory_order_release); }
+    SpinGuard(const SpinGuard&) = delete;
+    SpinGuard& operator=(const SpinGuard&) = delete;
+
+   private:
+    std::atomic<bool>& lock_;
+  };
+
+  // Thin derived classes: resetting a node for reuse is a protected member of the stock ones.
+  class Join final : public tbb::flow::continue_node<Message> {
+   public:
+    Join(tbb::flow::graph& graph, DeviceArena& arena, OperatorNode& node, Fired fired)
+        // One predecessor that never is one: the guard. Without it a node fires while its edges are being added.
+        : continue_node(graph, 1, [&arena, &node, fired](const Message&) noexcept { fired(arena, node); }) {}
+    void reset() { reset_node(tbb::flow::rf_clear_edges); }
+  };
+  class Result final : public tbb::flow::broadcast_node<Message> {
+   public:
+    using broadcast_node::broadcast_node;
+    void reset() { reset_node(tbb::flow::rf_clear_edges); }
+  };
+
+  Join join_;
+  Result result_;
+  Operator* op_ = nullptr;
+  std::atomic<bool> lock_{false};
+  bool done_ = false;
+  bool has_edges_ = false;
+  std::vector<Operator*> foreign_;
+};
+
+}  // namespace thalweg

@@ -1,0 +1,59 @@
+// per_device_thread_node_runner.h: one arena, flow graph and thread per device, all in this process.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/device_arena.h"
+#include "runtime/naive_runner.h"
+#include "runtime/node_runner.h"
+
+namespace thalweg {
+
+/// The default node runner. Small ready operators of built-in kernels run at once on the baton holder; every other one
+/// becomes a task of its flow node in its device's arena.
+class PerDeviceThreadNodeRunner final : public NodeRunner {
+ public:
+  PerDeviceThreadNodeRunner(NaiveRunner& naive, RunnerSupportedDevices devices, int threads, bool run_inline,
+                            NodeRunnerListener& listener);
+  ~PerDeviceThreadNodeRunner() override;
+
+  bool launch(Operator* op) override;
+  void recycle(Operator* op) override;
+  Operator* claim_ancestor(Operand& target) override;
+  Operator* claim_ready(Operator* op) override;
+  bool is_stuck(const LogicalGraph& graph) const noexcept override;
+  void run_claimed(Operator* op) noexcept override;
+  int parked() const noexcept override { return parked_count_.load(std::memory_order_acquire); }
+  void retry_parked(bool last_resort) noexcept override;
+  void rebuild(int threads) override;
+  std::uint64_t run_inline() const noexcept override { return inline_count_.load(std::memory_order_relaxed); }
+  void set_inline(bool on) noexcept override { run_inline_ = on; }
+
+ private:
+  DeviceArena& arena_of(Device device);
+  DeviceArena& arena_of_running(const Operator* op) noexcept;
+  static Operand* first_pending_input(Operator* op) noexcept;
+  void wire(Operator* op, DeviceArena& arena);
+  void execute(Operator* op) noexcept;
+  void finish(Operator* op) noexcept;
+  void part_over(Operator* op) noexcept;
+  void park(Operator* op, bool in_front);
+  Operator* take_parked() noexcept;
+
+  NaiveRunner& naive_;
+  RunnerSupportedDevices devices_;
+  int threads_;
+  bool run_inline_;
+  NodeRunnerListener& listener_;
+  std::vector<std::unique_ptr<DeviceArena>> arenas_;
+  std::atomic<std::uint64_t> inline_count_{0};
+  std::atomic<int> parked_count_{0};
+  std::mutex parked_lock_;
+  std::deque<Operator*> parked_;
+};
+
+}  // namespace thalweg

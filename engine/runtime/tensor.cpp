@@ -1,0 +1,123 @@
+// tensor.cpp: the handle: counts, waiting, reading.
+#include <thalweg/tensor.h>
+
+#include <memory>
+
+#include <thalweg/errors.h>
+
+#include "graph/operand.h"
+#include "runtime/engine_impl.h"
+#include "runtime/engine_task.h"
+
+namespace thalweg {
+
+Tensor::Tensor(const Tensor& other) noexcept : operand_(other.operand_) {
+  if (operand_ != nullptr) operand_->add_handle();
+}
+
+Tensor& Tensor::operator=(const Tensor& other) noexcept {
+  Tensor copy(other);
+  std::swap(operand_, copy.operand_);
+  return *this;
+}
+
+void Tensor::drop() noexcept {
+  Operand* operand = operand_;
+  // An unfinished value whose last handle goes is sent to the controller; a finished one dies here.
+  if (operand->forget_handle() && !operand->is_done()) {
+    operand->executor->release(operand);
+  } else {
+    operand->unref();
+  }
+}
+
+const TensorMeta& Tensor::meta() const noexcept { return operand_->meta; }
+Engine& Tensor::engine() const noexcept { return operand_->executor->engine(); }
+std::uint64_t Tensor::id() const noexcept { return operand_->id; }
+
+bool Tensor::is_ready() const {
+  if (operand_->is_done()) return true;
+  operand_->executor->flush();
+  return operand_->is_done();
+}
+
+void Tensor::wait() const {
+  if (!operand_->is_done()) operand_->executor->wait(*operand_);
+  if (operand_->state() == OperandState::failed) [[unlikely]] engine().impl().raise(*operand_->failure());
+}
+
+TensorView Tensor::view() const {
+  wait();
+  return {operand_->data(), &operand_->meta};
+}
+
+Scalar Tensor::item() const {
+  if (numel() != 1) {
+    throw ValueError("item: takes a tensor of one element, this has shape " + to_string(shape()));
+  }
+  const TensorView value = view();
+  return visit_dtype(value.dtype(), [&]<class T>() -> Scalar {
+    const T element = *value.as<T>();
+    if constexpr (std::is_same_v<T, bool>) return Scalar(element);
+    if constexpr (std::is_floating_point_v<T>) return Scalar(static_cast<double>(element));
+    if constexpr (std::is_unsigned_v<T>) return Scalar(static_cast<std::uint64_t>(element));
+    return Scalar(static_cast<std::int64_t>(element));
+  });
+}
+
+bool Tensor::has_failed() const noexcept { return operand_->state() == OperandState::failed; }
+
+FailureInfo Tensor::failure() const {
+  if (!has_failed()) return {};
+  Failure& failure = *operand_->failure();
+  const std::string site = engine().impl().site_text(failure.site);
+  return {failure.op, failure.device, site, failure.exception,
+          failure_prefix(failure, site) + failure_text(failure.exception)};
+}
+
+Tensor Tensor::recover() const {
+  if (!operand_->is_done()) operand_->executor->wait(*operand_);
+  const Operand* operand = operand_;
+  while (operand != nullptr && operand->state() == OperandState::failed) {
+    Operand* earlier = operand->recover;
+    if (earlier != nullptr && !earlier->is_done()) earlier->executor->wait(*earlier);
+    operand = earlier;
+  }
+  if (operand == operand_) return *this;
+  if (operand == nullptr) {
+    throw ValueError("recover: there is no earlier value; only a failed result of an in-place form keeps one");
+  }
+  auto* found = const_cast<Operand*>(operand);
+  found->add_handle();
+  return Tensor(found);
+}
+
+void Tensor::on_ready(std::function<void()> callback) const {
+  struct Callback final : Waiter {
+    std::function<void()> call;
+  };
+  auto waiter = std::make_unique<Callback>();
+  waiter->call = std::move(callback);
+  waiter->notify = [](Waiter* self) noexcept {
+    const std::unique_ptr<Callback> owner(static_cast<Callback*>(self));
+    const EngineTask task(EngineTask::Kind::callback, nullptr);
+    owner->call();
+  };
+  if (operand_->add_waiter(waiter.get())) {
+    waiter.release();
+    operand_->executor->flush();
+    return;
+  }
+  waiter->call();
+}
+
+void Tensor::set_name(std::string name) const {
+  operand_->ref();
+  operand_->executor->send(new ControlMessage(NameOperand{operand_, std::move(name)}));
+}
+
+bool Tensor::owns_bytes_alone() const noexcept {
+  return operand_->is_done() && !has_failed() && operand_->buffer()->is_unique() && !operand_->buffer()->is_foreign();
+}
+
+}  // namespace thalweg
