@@ -30,9 +30,9 @@ class SlabPool {
 
   static void give(T* slot) noexcept {
     Magazine& magazine = magazine_;
+    if (magazine.state != State::open) [[unlikely]] return give_unusually(magazine, slot);
     if (magazine.count == kMagazine) spill(magazine);
     magazine.slots[magazine.count++] = slot;
-    if (magazine.closed) [[unlikely]] spill(magazine);
   }
 
  private:
@@ -40,19 +40,31 @@ class SlabPool {
   static constexpr std::size_t kBatch = 64;
   static constexpr std::size_t kSlab = 256;
 
+  enum class State : unsigned char { unused, open, closed };
+
   // Zero-initialised and trivially destructible, so that access needs no guard; `Closer` empties it at thread exit.
   struct Magazine {
     T* slots[kMagazine];
     std::size_t count;
-    bool closed;
+    State state;
   };
   struct Closer {
     ~Closer() {
-      magazine_.closed = true;
-      spill(magazine_);
-      spill(magazine_);
+      magazine_.state = State::closed;
+      while (magazine_.count > 0) spill(magazine_);
     }
   };
+  static void open(Magazine& magazine) {
+    static thread_local Closer closer;
+    static_cast<void>(closer);
+    magazine.state = State::open;
+  }
+  /// The first slot of a thread that never took one, or a slot that comes after the thread's magazine was closed.
+  static void give_unusually(Magazine& magazine, T* slot) noexcept {
+    if (magazine.state == State::unused) open(magazine);
+    magazine.slots[magazine.count++] = slot;
+    if (magazine.state == State::closed) spill(magazine);
+  }
   struct Shared {
     Shared() { PoolLocks::add(&lock); }
     std::mutex lock;
@@ -67,8 +79,7 @@ class SlabPool {
   }
 
   static void refill(Magazine& magazine) {
-    static thread_local Closer closer;
-    static_cast<void>(closer);
+    if (magazine.state == State::unused) open(magazine);
     Shared& pool = shared();
     std::lock_guard guard(pool.lock);
     if (pool.free.size() < kBatch) {

@@ -311,9 +311,9 @@ Operand* GraphConstructor::apply_in_place(const Op& op, Operand* target, std::sp
     submit(call);
     return output;
   }
-  submit(call);
   Call back(*astype_, {&output, 1}, {AttrValue(target->meta.dtype)}, site);
-  infer(back);
+  infer(back);  // before anything is issued, so that an error leaves nothing behind
+  submit(call);
   target->forget_handle();
   Operand* final = back.outputs[0];
   final->recover = target;

@@ -39,4 +39,10 @@ std::uint64_t LogicalGraph::count_before(std::uint64_t id) const noexcept {
   return count;
 }
 
+const std::string& LogicalGraph::name_of(const Operand& operand) const {
+  static const std::string kNone;
+  const std::string* name = operand_names_.find(operand.id);
+  return name != nullptr ? *name : kNone;
+}
+
 }  // namespace thalweg

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "graph/operand_names.h"
 #include "graph/operator.h"
@@ -28,6 +29,9 @@ class LogicalGraph {
 
   void set_name(std::string name) { name_ = std::move(name); }
   const std::string& name() const noexcept { return name_; }
+  void name_operand(const Operand& operand, std::string name) { operand_names_.set(operand.id, std::move(name)); }
+  /// Empty if it has none.
+  const std::string& name_of(const Operand& operand) const;
   OperandNames& operand_names() noexcept { return operand_names_; }
 
  private:

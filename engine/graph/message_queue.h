@@ -79,7 +79,9 @@ class MessageQueue {
     return oldest_first;
   }
 
+  /// No message; released operands do not count.
   bool empty() const noexcept { return head_.load(std::memory_order_seq_cst) == nullptr; }
+  bool has_released() const noexcept { return released_.load(std::memory_order_seq_cst) != nullptr; }
 
   /// The newest message, linked to the older ones by next_message. They stay as they are while the consumer, who alone
   /// may call this, takes nothing.
@@ -90,7 +92,7 @@ class MessageQueue {
     Operand* head = released_.load(std::memory_order_relaxed);
     do {
       operand->next_released = head;
-    } while (!released_.compare_exchange_weak(head, operand, std::memory_order_release, std::memory_order_relaxed));
+    } while (!released_.compare_exchange_weak(head, operand, std::memory_order_seq_cst, std::memory_order_relaxed));
   }
   Operand* take_released() noexcept {
     if (released_.load(std::memory_order_relaxed) == nullptr) return nullptr;

@@ -9,8 +9,8 @@
 
 namespace thalweg {
 
-/// Names by operand id. A value's death is not told to it, so it keeps a limited number and forgets the oldest: a
-/// program that names millions of values must not grow. Not thread-safe.
+/// Names by operand id. A value's death is not told to it, so it keeps a limited number and forgets the
+/// oldest: a program that names millions of values must not grow. Not thread-safe.
 class OperandNames {
  public:
   static constexpr std::size_t kKept = std::size_t{1} << 16;

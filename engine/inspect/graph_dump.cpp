@@ -1,4 +1,5 @@
-// graph_dump.cpp: JSON of operators and operands, written one at a time so that large graphs need no large document.
+// graph_dump.cpp: JSON of operators and operands, written one at a time so that large graphs need no large
+// document.
 #include "inspect/graph_dump.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 
-// --- values -----------------------------------------------------------------------------------------------------
+// --- values
+// -----------------------------------------------------------------------------------------------------
 
 /// JSON has no NaN and no infinities: they are the strings that Python's float() reads.
 Json number(double value) {
@@ -87,9 +89,11 @@ Json stream_of(const Op& op) {
   return "compute";
 }
 
-// --- operators --------------------------------------------------------------------------------------------------
+// --- operators
+// --------------------------------------------------------------------------------------------------
 
-/// Numbers threads from 0 in the order in which the file names them: a thread's own number means nothing to a reader.
+/// Numbers threads from 0 in the order in which the file names them: a thread's own number means nothing to a
+/// reader.
 class ThreadNumbers {
  public:
   Json operator()(const OperatorRecord& record) {
@@ -138,10 +142,11 @@ Json operator_json(const OperatorRecord& record, std::string site, ThreadNumbers
   };
 }
 
-// --- operands ---------------------------------------------------------------------------------------------------
+// --- operands
+// ---------------------------------------------------------------------------------------------------
 
-/// One place where an operator names an operand. Sorted, the uses of an operand stand together, its producer first and
-/// its consumers in topological order.
+/// One place where an operator names an operand. Sorted, the uses of an operand stand together, its producer
+/// first and its consumers in topological order.
 struct Use {
   std::uint64_t operand;
   bool consumes;
@@ -157,7 +162,8 @@ std::vector<Use> uses_of(std::span<const OperatorRecord* const> operators) {
   std::vector<Use> uses;
   uses.reserve(operators.size() * 3);
   for (const OperatorRecord* record : operators) {
-    for (const OperandRecord& output : record->outputs) uses.push_back({output.id, false, record->id, &output});
+    for (const OperandRecord& output : record->outputs)
+      uses.push_back({output.id, false, record->id, &output});
     for (const OperandRecord& input : record->inputs) uses.push_back({input.id, true, record->id, &input});
   }
   std::sort(uses.begin(), uses.end());
@@ -186,14 +192,15 @@ Json operand_json(std::span<const Use> uses, const OperandNamesById& names) {
   };
 }
 
-// --- the file ---------------------------------------------------------------------------------------------------
+// --- the file
+// ---------------------------------------------------------------------------------------------------
 
 Json engine_json(const Engine::Impl& engine) {
   Json devices = Json::array();
   for (const Device device : engine.devices.all()) devices.push_back(to_string(device));
   return Json{
       {"mode", mode_name(engine.options.mode)},
-      {"num_threads", engine.threads},
+      {"num_threads", static_cast<int>(engine.threads)},
       {"devices", std::move(devices)},
       {"run_inline", engine.options.run_inline},
       {"version", THALWEG_VERSION},
@@ -230,7 +237,8 @@ void write_operands(std::ostream& out, const GraphDump& dump) {
   const std::vector<Use> uses = uses_of(dump.operators);
   ArrayWriter array(out);
   for (auto begin = uses.begin(); begin != uses.end();) {
-    const auto end = std::find_if(begin, uses.end(), [&](const Use& use) { return use.operand != begin->operand; });
+    const auto end =
+        std::find_if(begin, uses.end(), [&](const Use& use) { return use.operand != begin->operand; });
     array.add(operand_json({begin, end}, dump.operand_names));
     begin = end;
   }
@@ -251,9 +259,9 @@ std::vector<std::uint64_t> operand_ids(std::span<const OperatorRecord* const> op
 }
 
 void write_graph(std::ostream& out, const GraphDump& dump, const Engine::Impl& engine) {
-  out << "{\n\"format\": \"thalweg.graph\",\n\"version\": " << kVersion                             //
-      << ",\n\"graph\": " << line(dump.graph_name)                                                  //
-      << ",\n\"kind\": " << (dump.kind == GraphDump::Kind::live ? "\"live\"" : "\"recording\"")     //
+  out << "{\n\"format\": \"thalweg.graph\",\n\"version\": " << kVersion                          //
+      << ",\n\"graph\": " << line(dump.graph_name)                                               //
+      << ",\n\"kind\": " << (dump.kind == GraphDump::Kind::live ? "\"live\"" : "\"recording\"")  //
       << ",\n\"clock\": \"steady\",\n\"engine\": " << line(engine_json(engine)) << ",\n\"operators\": ";
   write_operators(out, dump, engine);
   out << ",\n\"operands\": ";

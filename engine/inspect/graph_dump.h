@@ -30,8 +30,8 @@ struct GraphDump {
 /// Ids of all inputs and outputs, rising, each once.
 std::vector<std::uint64_t> operand_ids(std::span<const OperatorRecord* const> operators);
 
-/// Adds the names that the engine knows of `dump`'s operands, and the graph's unless it has one. Takes the baton for
-/// short times.
+/// Adds the names that the engine knows of `dump`'s operands, and the graph's unless it has one. Takes the
+/// baton for short times.
 void add_names(Engine::Impl& engine, GraphDump& dump);
 
 /// Writes `dump`, one operator or operand per line. Any thread, without the baton.

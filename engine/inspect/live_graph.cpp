@@ -42,8 +42,8 @@ void copy_operator(OperatorRecord& record, const Operator& op) {
   record.bytes = op.bytes;
 }
 
-/// Copies the operands of an operator that may run, end and drop them at any moment: they are read only while it is
-/// pinned. False if it has let go of them, which is the last thing before its results are there.
+/// Copies the operands of an operator that may run, end and drop them at any moment: they are read only while
+/// it is pinned. False if it has let go of them, which is the last thing before its results are there.
 template <class Launched>
 bool copy_pinned_operands(OperatorRecord& record, Launched& op) {
   make_room(record, op);
@@ -76,7 +76,8 @@ void add_sent(Snapshot& snapshot, const Message* message) {
   }
   // Newest first: the first name met is the one that counts.
   const auto& body = static_cast<const ControlMessage*>(message)->body;
-  if (const auto* named = std::get_if<NameOperand>(&body)) snapshot.sent_names.emplace(named->operand->id, named->name);
+  if (const auto* named = std::get_if<NameOperand>(&body))
+    snapshot.sent_names.emplace(named->operand->id, named->name);
   const auto* graph = std::get_if<NameGraph>(&body);
   if (graph != nullptr && snapshot.sent_graph_name.empty()) snapshot.sent_graph_name = graph->name;
 }
@@ -96,7 +97,8 @@ Snapshot take_snapshot(EagerGraphExecutor& executor) {
 
 void Engine::dump_graph(std::ostream& out) const {
   if (EngineTask::active()) {
-    throw EngineError("dump_graph: an operator's kernel or a completion callback cannot dump; do it on another thread");
+    throw EngineError(
+        "dump_graph: an operator's kernel or a completion callback cannot dump; do it on another thread");
   }
   // Whoever has the baton may be waiting for an operator that needs what the host would keep.
   const HostRelease release(impl_->options.hooks);

@@ -32,7 +32,8 @@ void add_names(Engine::Impl& engine, GraphDump& dump) {
     if (engine.synchronous) {
       engine.synchronous->inspect(read);
     } else {
-      engine.eager->inspect([&](LogicalGraph& graph, const Message*) { read(graph.name(), graph.operand_names()); });
+      engine.eager->inspect(
+          [&](LogicalGraph& graph, const Message*) { read(graph.name(), graph.operand_names()); });
     }
   }
   if (dump.graph_name.empty()) dump.graph_name = engine.options.name;

@@ -29,14 +29,15 @@ void send_recording(Engine::Impl& impl, bool on) {
 }
 
 bool is_over(const OperatorRecord& record) noexcept {
-  // Acquire pairs with the release of the thread that ran the operator: its times are there, and it touches the record
-  // no more.
+  // Acquire pairs with the release of the thread that ran the operator: its times are there, and it touches
+  // the record no more.
   const OperatorState state = record.state.load(std::memory_order_acquire);
   return state == OperatorState::ready || state == OperatorState::failed;
 }
 
-/// Takes out what has run and was issued before the recording ended. A thread that was about to issue an operator when
-/// the recording ended may still run it: its record stays, or it would be written to after it was freed.
+/// Takes out what has run and was issued before the recording ended. A thread that was about to issue an
+/// operator when the recording ended may still run it: its record stays, or it would be written to after it
+/// was freed.
 Records take_records(Engine::Impl& impl, std::uint64_t end) {
   Records taken;
   std::lock_guard guard(impl.record_lock);
@@ -71,7 +72,8 @@ void Engine::stop_recording(std::ostream& out) {
   std::uint64_t end = 0;
   {
     std::lock_guard guard(impl_->record_lock);
-    if (!impl_->recording) throw EngineError("stop_recording: no recording is on; call start_recording first");
+    if (!impl_->recording)
+      throw EngineError("stop_recording: no recording is on; call start_recording first");
     impl_->constructor.stop_recording();
     impl_->recording = false;
     end = impl_->constructor.next_id();

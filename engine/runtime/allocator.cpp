@@ -11,6 +11,8 @@
 namespace thalweg {
 namespace {
 
+/// More than any machine has; rounding above it would overflow.
+constexpr std::int64_t kLargest = std::int64_t{1} << 56;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 
 /// Multiples of 64 bytes up to 1 KiB, above that eighths of a power of two: at most 12.5 % of a block is unused.
@@ -47,6 +49,7 @@ Allocator::~Allocator() {
 
 Buffer* Allocator::try_allocate(std::int64_t bytes) {
   if (bytes <= Buffer::kInlineBytes) return Buffer::make_inline();
+  if (bytes > kLargest) return nullptr;
   const std::int64_t rounded = round_up(bytes);
   void* data = take_block(rounded);
   if (data == nullptr) return nullptr;

@@ -16,24 +16,34 @@ namespace thalweg {
 
 bool inside_tbb_task() noexcept { return tbb::task::current_context() != nullptr; }
 
-void suspend_until_done(Operand& operand) {
+namespace {
+
+void suspend_on(Operand& operand) {
   struct Resume final : Waiter {
     tbb::task::suspend_point point = nullptr;
   } waiter;
   waiter.notify = [](Waiter* self) noexcept { tbb::task::resume(static_cast<Resume*>(self)->point); };
-  // The body gives its permit back while it is suspended, or operators it waits for might find none.
-  DeviceArena* arena = EngineTask::arena();
-  EngineTask* task = EngineTask::exchange(nullptr);
-  if (arena != nullptr) {
-    arena->release_permit();
-    arena->wake_deferred();
-  }
   tbb::task::suspend([&](tbb::task::suspend_point point) {
     waiter.point = point;
     if (!operand.add_waiter(&waiter)) tbb::task::resume(point);
   });
-  if (arena != nullptr) arena->take_permit();
+}
+
+}  // namespace
+
+void suspend_until_done(Operand& operand) {
+  DeviceArena* arena = EngineTask::arena();
+  EngineTask* task = EngineTask::exchange(nullptr);
+  arena != nullptr ? arena->suspend_body(operand) : suspend_on(operand);
   EngineTask::exchange(task);
+}
+
+PermitPause::PermitPause() noexcept : arena_(EngineTask::arena()) {
+  if (arena_ != nullptr) arena_->return_permit();
+}
+
+PermitPause::~PermitPause() {
+  if (arena_ != nullptr) arena_->take_permit();
 }
 
 /// `task_arena(threads + 1, 2)`: the device thread and one more external thread have seats of their own, so entering
@@ -108,31 +118,55 @@ void DeviceArena::run_or_defer(Operator* op) noexcept {
   run_deferred();
 }
 
-void DeviceArena::defer(Operator* op) {
-  std::lock_guard guard(deferred_lock_);
-  deferred_.push_back(op);
-  // seq_cst, as the permit counter: either the thread that returns a permit sees the operator or we see the permit.
+void DeviceArena::defer(Operator* op) { push_deferred({op, nullptr}); }
+
+void DeviceArena::push_deferred(Deferred waiting) {
+  const std::lock_guard guard(deferred_lock_);
+  deferred_.push_back(waiting);
+  // seq_cst, as the permit counter: either the thread that returns a permit sees the entry or we see the permit.
   deferred_count_.fetch_add(1, std::memory_order_seq_cst);
 }
 
-Operator* DeviceArena::pop_deferred() noexcept {
-  std::lock_guard guard(deferred_lock_);
-  if (deferred_.empty()) return nullptr;
-  Operator* op = deferred_.front();
+DeviceArena::Deferred DeviceArena::pop_deferred() noexcept {
+  const std::lock_guard guard(deferred_lock_);
+  if (deferred_.empty()) return {};
+  const Deferred waiting = deferred_.front();
   deferred_.pop_front();
   deferred_count_.fetch_sub(1, std::memory_order_seq_cst);
-  return op;
+  return waiting;
 }
 
 void DeviceArena::run_deferred() noexcept {
   while (deferred_count_.load(std::memory_order_seq_cst) > 0 && try_acquire_permit()) {
-    if (Operator* op = pop_deferred()) execute_(owner_, op);
+    const Deferred waiting = pop_deferred();
+    if (waiting.suspended != nullptr) {
+      tbb::task::resume(static_cast<tbb::task::suspend_point>(waiting.suspended));  // with our permit
+      continue;
+    }
+    if (waiting.op != nullptr) execute_(owner_, waiting.op);
     release_permit();
   }
 }
 
-void DeviceArena::wake_deferred() {
-  if (deferred_count_.load(std::memory_order_seq_cst) > 0) tbb_->arena.enqueue([this] { run_deferred(); });
+void DeviceArena::wake_deferred() noexcept {
+  if (deferred_count_.load(std::memory_order_seq_cst) == 0) return;
+  // The graph's wait keeps the arena alive until the task is over.
+  tbb_->graph->reserve_wait();
+  tbb_->arena.enqueue([this] {
+    run_deferred();
+    tbb_->graph->release_wait();
+  });
+}
+
+void DeviceArena::suspend_body(Operand& operand) {
+  return_permit();
+  suspend_on(operand);
+  if (try_acquire_permit()) return;
+  // As many bodies run as may: wait for one of them to hand its permit over.
+  tbb::task::suspend([this](tbb::task::suspend_point point) {
+    push_deferred({nullptr, point});
+    wake_deferred();  // a permit may have come back before the entry was on the list
+  });
 }
 
 RunScope DeviceArena::scope() noexcept {
@@ -156,8 +190,11 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
           // The caller has a permit; others join only with one of their own.
           if (part == 0) return work();
           if (next.load(std::memory_order_relaxed) >= chunks || !arena.try_acquire_permit()) return;
-          work();
-          arena.release_permit();
+          {
+            const EngineTask task(EngineTask::Kind::kernel, nullptr);
+            work();
+          }
+          arena.return_permit();
         },
         tbb::simple_partitioner());
   });

@@ -16,12 +16,25 @@
 
 namespace thalweg {
 
+class DeviceArena;
 class OperatorNode;
 
 /// True on a thread that is inside any oneTBB task, the engine's or the host's.
 bool inside_tbb_task() noexcept;
 /// Inside a oneTBB task: gives the thread to other tasks until `operand` is done. Never blocks the thread.
 void suspend_until_done(Operand& operand);
+
+/// While one lives, the running body of this thread, if there is one, has given its permit back: it sleeps.
+class PermitPause {
+ public:
+  PermitPause() noexcept;
+  ~PermitPause();
+  PermitPause(const PermitPause&) = delete;
+  PermitPause& operator=(const PermitPause&) = delete;
+
+ private:
+  DeviceArena* arena_;
+};
 
 /// One device's arena. Construction and node slots belong to the baton holder; the rest is for any thread.
 class DeviceArena {
@@ -47,34 +60,52 @@ class DeviceArena {
   /// Starts the device thread, if it has not been. Before the first put.
   void start();
 
-  /// A permit to run a body of this device: at most `threads` are out. Never waits.
+  /// A permit to run a body of this device: at most `threads` are out. Never waits. Fails only while as many bodies run,
+  /// and each of them looks at the deferred list after it gave its permit back.
   bool try_acquire_permit() noexcept {
-    if (running_.fetch_add(1, std::memory_order_seq_cst) < threads_) return true;
-    running_.fetch_sub(1, std::memory_order_seq_cst);
+    int running = running_.load(std::memory_order_seq_cst);
+    while (running < threads_) {
+      if (running_.compare_exchange_weak(running, running + 1, std::memory_order_seq_cst)) return true;
+    }
     return false;
   }
-  void release_permit() noexcept { running_.fetch_sub(1, std::memory_order_seq_cst); }
-  /// After a suspension the body goes on whether or not there is a permit.
+  /// Gives a permit back from a thread that may be outside the arena; what waits for one then runs inside it.
+  void return_permit() noexcept {
+    release_permit();
+    wake_deferred();
+  }
+  /// For a body that slept and goes on, permits or not.
   void take_permit() noexcept { running_.fetch_add(1, std::memory_order_seq_cst); }
+
+  /// Gives the thread to other tasks until `operand` is done. Inside one of this arena's bodies, whose permit goes back
+  /// meanwhile.
+  void suspend_body(Operand& operand);
 
   /// Runs `op` if there is a permit, and what waited for one; else leaves `op` to whoever returns a permit.
   void run_or_defer(Operator* op) noexcept;
   /// Runs operators that waited for a permit while there are permits.
   void run_deferred() noexcept;
-  /// Has a task of the arena run the operators that wait for a permit.
-  void wake_deferred();
   /// Lets `op` wait for the next permit.
   void defer(Operator* op);
+  /// Has a task of the arena run what waits for a permit.
+  void wake_deferred() noexcept;
 
   /// How a kernel of this device that runs inside the arena may spread.
   RunScope scope() noexcept;
 
  private:
   struct Tbb;
+  /// Something that waits for a permit: an operator, or a suspended body that gets the permit handed over.
+  struct Deferred {
+    Operator* op = nullptr;
+    void* suspended = nullptr;
+  };
 
   static void on_fired(DeviceArena& arena, OperatorNode& node) noexcept;
   static void parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t), void* context);
-  Operator* pop_deferred() noexcept;
+  void release_permit() noexcept { running_.fetch_sub(1, std::memory_order_seq_cst); }
+  void push_deferred(Deferred waiting);
+  Deferred pop_deferred() noexcept;
 
   const Device device_;
   const int threads_;
@@ -88,7 +119,7 @@ class DeviceArena {
   alignas(64) std::atomic<int> running_{0};
   alignas(64) std::atomic<int> deferred_count_{0};
   std::mutex deferred_lock_;
-  std::deque<Operator*> deferred_;
+  std::deque<Deferred> deferred_;
 };
 
 }  // namespace thalweg

@@ -23,7 +23,10 @@ constexpr std::uint64_t kCallerDrainEvery = 64;
 std::uint64_t in_flight_word(std::int64_t operators, std::int64_t units) {
   return (static_cast<std::uint64_t>(operators) << kCountShift) + static_cast<std::uint64_t>(units);
 }
-std::int64_t units_of(std::int64_t bytes) { return (bytes + kUnit - 1) / kUnit; }
+/// Clamped: more than any machine has must not run into the count.
+std::int64_t units_of(std::int64_t bytes) {
+  return (std::min(bytes, std::int64_t{1} << 44) + kUnit - 1) / kUnit;
+}
 
 }  // namespace
 
@@ -50,23 +53,23 @@ void EagerGraphExecutor::set_limits(std::int64_t operators, std::int64_t bytes) 
 // --- sending --------------------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::submit(Operator* op) {
-  if (forked_) [[unlikely]] return run_synchronously(op);
-  const std::int64_t units = units_of(op->bytes);
-  const std::uint64_t mine = in_flight_word(1, units);
-  const std::uint64_t others = in_flight_.fetch_add(mine, std::memory_order_relaxed);
-  const bool over = static_cast<std::int64_t>(others >> kCountShift) >= max_operators_.load(std::memory_order_relaxed) ||
-                    (static_cast<std::int64_t>(others & kUnitMask) + units) * kUnit >
-                        max_bytes_.load(std::memory_order_relaxed);
-  if (over && others != 0 && !EngineTask::active()) [[unlikely]] {
-    in_flight_.fetch_sub(mine, std::memory_order_relaxed);
-    admit(op);
-    in_flight_.fetch_add(mine, std::memory_order_relaxed);
+  if (forked_) [[unlikely]] {
+    drain_in_child();
+    return run_synchronously(op);
+  }
+  const std::uint64_t mine = in_flight_word(1, units_of(op->bytes));
+  if (!try_reserve(mine)) [[unlikely]] {
+    if (EngineTask::active()) {
+      in_flight_.fetch_add(mine, std::memory_order_relaxed);
+    } else {
+      admit(op, mine);
+    }
   }
   const std::uint64_t id = op->id;
   queue_.push(op);
   const Controller state = controller_.load(std::memory_order_seq_cst);
   if (mode_ == EngineMode::caller_driven) {
-    if (id % kCallerDrainEvery == 0 && !EngineTask::active()) try_drain();
+    if ((id & (kCallerDrainEvery - 1)) < 2 && !EngineTask::active()) try_drain();
   } else if (state == Controller::none || state == Controller::asleep) [[unlikely]] {
     wake_controller();
   }
@@ -92,24 +95,34 @@ void EagerGraphExecutor::flush() {
   if (!EngineTask::active()) try_drain();
 }
 
-/// Blocks while the run-ahead is over its limits: the caller drains and helps meanwhile. An operator larger than the
-/// byte limit enters when nothing is in flight.
-void EagerGraphExecutor::admit(Operator* op) {
+/// Counts an operator in if the limits leave room. An operator larger than the byte limit enters when nothing is in
+/// flight.
+bool EagerGraphExecutor::try_reserve(std::uint64_t mine) noexcept {
+  std::uint64_t word = in_flight_.load(std::memory_order_relaxed);
+  do {
+    const auto operators = static_cast<std::int64_t>(word >> kCountShift);
+    const auto bytes = static_cast<std::int64_t>((word & kUnitMask) + (mine & kUnitMask)) * kUnit;
+    if (word != 0 && (operators >= max_operators_.load(std::memory_order_relaxed) ||
+                      bytes > max_bytes_.load(std::memory_order_relaxed))) {
+      return false;
+    }
+  } while (!in_flight_.compare_exchange_weak(word, word + mine, std::memory_order_relaxed));
+  return true;
+}
+
+/// Blocks until the limits leave room: the caller drains and helps meanwhile.
+void EagerGraphExecutor::admit(Operator* op, std::uint64_t mine) {
   const HostRelease release(hooks_);
-  const std::int64_t units = units_of(op->bytes);
   const bool may_interrupt = !op->in_place && op->outputs()[0]->recover == nullptr;
   for (;;) {
     try_drain();
     fail_parked_if_stuck();
     const std::uint64_t finished = progress_.finished();
-    const std::uint64_t word = in_flight_.load(std::memory_order_relaxed);
-    const auto operators = static_cast<std::int64_t>(word >> kCountShift);
+    if (try_reserve(mine)) return;
+    const auto operators = static_cast<std::int64_t>(in_flight());
     const std::int64_t limit = max_operators_.load(std::memory_order_relaxed);
-    const bool bytes_fit = (static_cast<std::int64_t>(word & kUnitMask) + units) * kUnit <=
-                           max_bytes_.load(std::memory_order_relaxed);
-    if (word == 0 || (operators < limit && bytes_fit)) return;
     // Not one by one: a caller that wakes for every finished operator slows those who run them.
-    const std::int64_t excess = bytes_fit ? operators - limit / 4 * 3 : 1;
+    const std::int64_t excess = operators < limit ? 1 : operators - limit / 4 * 3;
     progress_.sleep_until(finished + static_cast<std::uint64_t>(std::max<std::int64_t>(excess, 1)),
                           std::chrono::milliseconds(runner_->parked() > 0 ? 1 : 50));
     if (may_interrupt && hooks_.interrupted != nullptr && hooks_.interrupted()) {
@@ -129,11 +142,35 @@ void EagerGraphExecutor::take_baton() noexcept {
 }
 
 /// Whoever gives the baton back looks at the queue again: a sender that came meanwhile may have relied on the holder.
+/// Callbacks of operators that ran under the baton are user code and run here, after it is gone.
 void EagerGraphExecutor::give_baton() noexcept {
+  Waiter* postponed = std::exchange(postponed_, nullptr);
   // seq_cst, so that the look at the queue comes after; pairs with a sender's push and failed try.
   baton_.store(false, std::memory_order_seq_cst);
+  while (postponed != nullptr) {
+    Waiter* next = postponed->next;
+    postponed->notify(postponed);
+    postponed = next;
+  }
   if (queue_.empty()) [[likely]] return;
+  if (mode_ == EngineMode::caller_driven) {
+    // Nobody else would come by: those who failed to get the baton may sleep already.
+    if (try_baton()) {
+      drain();
+      give_baton();
+    }
+    return;
+  }
   if (controller_.load(std::memory_order_seq_cst) == Controller::asleep) wake_controller();
+}
+
+void EagerGraphExecutor::on_postponed(Waiter* newest) noexcept {
+  while (newest != nullptr) {
+    Waiter* next = newest->next;
+    newest->next = postponed_;
+    postponed_ = newest;
+    newest = next;
+  }
 }
 
 bool EagerGraphExecutor::try_drain() {
@@ -148,6 +185,7 @@ bool EagerGraphExecutor::try_drain() {
 }
 
 std::size_t EagerGraphExecutor::drain() {
+  if (forked_) [[unlikely]] return drain_in_child();
   std::size_t count = 0;
   GraphTraversalSequence order;
   reap();
@@ -172,6 +210,7 @@ std::size_t EagerGraphExecutor::drain() {
 
 void EagerGraphExecutor::dispatch(GraphTraversalSequence& order) {
   if (order.empty()) return;
+  free_released();  // before the consumers start, so that they find dropped values dead and may have their buffers
   for (const auto& pass : passes_) pass->run(order);
   std::int64_t operators = 0;
   std::int64_t units = 0;
@@ -184,6 +223,7 @@ void EagerGraphExecutor::dispatch(GraphTraversalSequence& order) {
     if (operators == kAccountEvery) {
       account(operators, units);
       operators = units = 0;
+      free_released();
     }
   });
   if (operators > 0) account(operators, units);
@@ -195,14 +235,14 @@ void EagerGraphExecutor::handle(ControlMessage* message) {
   struct Visitor {
     EagerGraphExecutor& self;
     void operator()(NameOperand& body) const {
-      self.graph_.operand_names().set(body.operand->id, std::move(body.name));
+      self.graph_.name_operand(*body.operand, std::move(body.name));
       body.operand->unref();
     }
     void operator()(NameGraph& body) const { self.graph_.set_name(std::move(body.name)); }
     void operator()(FetchValue& body) const { body.operand->unref(); }
     void operator()(Synchronise& body) const { body.reached->store(true, std::memory_order_release); }
     void operator()(SetOption& body) const {
-      if (body.option == SetOption::Option::run_inline) self.runner_->set_inline(body.value != 0);
+      if (body.option == SetOption::Option::run_inline && self.runner_) self.runner_->set_inline(body.value != 0);
       if (body.option == SetOption::Option::recording) self.graph_.operand_names().keep_all(body.value != 0);
     }
   };
@@ -236,19 +276,25 @@ void EagerGraphExecutor::on_finished(Operator* op) noexcept { account(1, units_o
 // --- options --------------------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::rebuild(int threads) {
+  if (forked_) return;
   take_baton();
   settle();
   runner_->rebuild(threads);
   give_baton();
 }
 
-/// With the baton: returns when everything sent has finished and its slots are back.
+/// With the baton: returns when everything sent up to now has finished and its slots are back. What is sent meanwhile
+/// stays in the queue.
 void EagerGraphExecutor::settle() noexcept {
-  for (;;) {
-    drain();
-    if (graph_.empty() && queue_.empty()) return;
-    if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->retry_parked(true);
-    progress_.sleep_until(progress_.finished() + 1, std::chrono::microseconds(200));
+  drain();
+  while (!graph_.empty()) {
+    const std::uint64_t finished = progress_.finished();
+    reap();
+    free_released();
+    if (graph_.empty()) return;
+    if (runner_->parked() > 0) runner_->retry_parked();
+    if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
+    progress_.sleep_until(finished + 1, std::chrono::microseconds(200));
   }
 }
 
@@ -259,11 +305,34 @@ void EagerGraphExecutor::drain_all() noexcept {
   give_baton();
 }
 
+/// In a forked child. What was running when the process was forked never finishes here.
 void EagerGraphExecutor::run_synchronously(Operator* op) noexcept {
-  naive_.prepare(*op);
-  naive_.run(*op, {}, true);
+  bool lost = false;
+  for (const Operand* input : op->inputs()) lost = lost || !input->is_done();
+  if (lost) {
+    naive_.fail(*op, std::make_exception_ptr(EngineError("an input was in flight when the process was forked")));
+  } else {
+    naive_.prepare(*op);
+    naive_.run(*op, {}, true);
+  }
   progress_.add(1);
   op->free();
+}
+
+std::size_t EagerGraphExecutor::drain_in_child() noexcept {
+  std::size_t count = 0;
+  for (Message* message = queue_.take_all(); message != nullptr; ++count) {
+    Message* next = message->next_message;
+    if (message->kind == Message::Kind::add_operator) {
+      in_flight_.fetch_sub(in_flight_word(1, units_of(static_cast<Operator*>(message)->bytes)), std::memory_order_relaxed);
+      run_synchronously(static_cast<Operator*>(message));
+    } else {
+      handle(static_cast<ControlMessage*>(message));
+    }
+    message = next;
+  }
+  free_released();
+  return count;
 }
 
 }  // namespace thalweg

@@ -46,7 +46,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void set_limits(std::int64_t operators, std::int64_t bytes) noexcept;
   std::uint64_t executed() const noexcept { return progress_.finished(); }
   std::uint64_t in_flight() const noexcept;
-  std::uint64_t run_inline() const noexcept { return runner_->run_inline(); }
+  std::uint64_t run_inline() const noexcept { return runner_ ? runner_->run_inline() : 0; }
 
   /// Calls `read(graph, newest)` while holding the baton. `newest` is the newest message that was sent and not handled,
   /// linked to the older ones: nothing is launched. Not from an operator or a callback, which may run under the baton.
@@ -71,6 +71,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
 
   // NodeRunnerListener
   void on_finished(Operator* op) noexcept override;
+  void on_postponed(Waiter* newest) noexcept override;
   void on_retirable(Operator* op) noexcept override { graph_.retire(op); }
 
   // The baton.
@@ -86,13 +87,16 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void free_released() noexcept;
   void account(std::int64_t operators, std::int64_t units) noexcept;
   void settle() noexcept;
+  std::size_t drain_in_child() noexcept;
+  bool try_reserve(std::uint64_t mine) noexcept;
 
   // Back-pressure.
-  void admit(Operator* op);
+  void admit(Operator* op, std::uint64_t mine);
 
   // Waiting.
   void wait_outside_task(Operand& operand);
   void wait_inside_task(Operand& operand);
+  void wait_in_child(Operand& operand);
   bool help(Operand& operand);
   void fail_parked_if_stuck() noexcept;
   void check_interrupted() const;
@@ -124,7 +128,9 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
 
   alignas(64) std::atomic<Controller> controller_{Controller::none};
   std::atomic<bool> stop_{false};
+  Waiter* postponed_ = nullptr;  // baton
   bool forked_ = false;
+  bool forked_with_baton_ = false;
   std::mutex controller_lock_;
   std::condition_variable controller_wake_;
   std::thread controller_thread_;

@@ -62,6 +62,7 @@ void EagerGraphExecutor::wait(Operand& operand) {
   if (EngineTask::in_callback()) {
     throw EngineError("wait: a completion callback must not wait for a value; issue operators or hand the work on");
   }
+  if (forked_) return wait_in_child(operand);
   const HostRelease release(hooks_);
   while (!operand.is_done() && help(operand)) {
   }
@@ -73,12 +74,19 @@ void EagerGraphExecutor::wait_outside_task(Operand& operand) {
   Sleeper* sleeper = Sleeper::on(operand);
   if (sleeper == nullptr) return;
   const std::unique_ptr<Sleeper, void (*)(Sleeper*)> owner(sleeper, [](Sleeper* self) { self->unref(); });
+  // A kernel that a helping caller runs may wait too: the value it waits for needs a permit.
+  const PermitPause pause;
   try_drain();
   while (!sleeper->sleep(runner_->parked() > 0 ? kParkedTick : kTick)) {
     try_drain();
     fail_parked_if_stuck();
     check_interrupted();
   }
+}
+
+void EagerGraphExecutor::wait_in_child(Operand& operand) {
+  drain_in_child();
+  if (!operand.is_done()) throw EngineError("wait: the value was in flight when the process was forked");
 }
 
 /// The thread must go on serving the arena: a sleep here could take the last one away from the awaited operator.
@@ -118,11 +126,13 @@ void EagerGraphExecutor::synchronise() {
 
 /// If operators wait for memory and nothing else can run any more, the oldest of them gets its error.
 void EagerGraphExecutor::fail_parked_if_stuck() noexcept {
+  if (runner_->parked() == 0) return;
+  runner_->retry_parked();  // the user may have dropped tensors
   if (runner_->parked() == 0 || !try_baton()) return;
   drain();
-  const bool stuck = runner_->parked() > 0 && runner_->is_stuck(graph_);
+  // Under the baton, so that nothing is launched between the look and the verdict.
+  if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
   give_baton();
-  if (stuck) runner_->retry_parked(true);
 }
 
 // --- the controller thread ------------------------------------------------------------------------------------------
@@ -170,7 +180,7 @@ void EagerGraphExecutor::nap(Controller state) noexcept {
   controller_.store(state, std::memory_order_seq_cst);
   if (state == Controller::napping) {
     controller_wake_.wait_for(lock, kNap);
-  } else if (queue_.empty()) {  // seq_cst on both sides: a sender that missed the store is seen here
+  } else if (queue_.empty() && !queue_.has_released()) {  // seq_cst on both sides: a sender that missed the store is seen here
     controller_wake_.wait(lock, [this] {
       return stop_.load(std::memory_order_relaxed) || controller_.load(std::memory_order_relaxed) != Controller::asleep;
     });
@@ -197,19 +207,31 @@ void EagerGraphExecutor::shutdown() noexcept {
 
 void EagerGraphExecutor::before_fork() noexcept {
   if (forked_) return;
-  take_baton();
-  // From inside an operator or a callback, waiting for everything would wait for ourselves.
-  if (!EngineTask::active()) settle();
+  forked_with_baton_ = true;
+  if (!EngineTask::active()) {
+    take_baton();
+    return settle();
+  }
+  // From inside an operator or a callback waiting would be for ourselves: values in flight are lost to the child.
+  for (int tries = 0; !try_baton(); ++tries) {
+    if (tries == 1000) {
+      forked_with_baton_ = false;
+      return;
+    }
+    std::this_thread::yield();
+  }
 }
 
 void EagerGraphExecutor::after_fork_in_parent() noexcept {
-  if (!forked_) give_baton();
+  if (!forked_ && forked_with_baton_) give_baton();
 }
 
 /// None of the engine's threads exist here: operators run in the issuing call from now on.
 void EagerGraphExecutor::after_fork_in_child() noexcept {
   forked_ = true;
   progress_.forget_sleepers();
+  if (controller_thread_.joinable()) controller_thread_.detach();
+  static_cast<void>(runner_.release());  // its threads are gone: leaked, never joined
   baton_.store(false, std::memory_order_relaxed);
 }
 

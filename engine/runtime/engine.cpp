@@ -32,6 +32,13 @@ int resolve_threads(int count) {
   return count == 0 ? available_processors() : count;
 }
 
+/// What waits for every operator would wait for the one that calls it.
+void refuse_inside_task(const char* what) {
+  if (EngineTask::active()) {
+    throw EngineError(std::string(what) + ": cannot be called from a kernel or a completion callback, which it would wait for");
+  }
+}
+
 const EngineOptions& checked(const EngineOptions& options) {
   if (options.perDevicePerProcess) {
     throw EngineError("perDevicePerProcess: the process runner is not built; use False (one thread per device)");
@@ -92,7 +99,9 @@ void Engine::Impl::raise(Failure& failure) const {
 Engine::Engine(EngineOptions options, RegisterKernels register_kernels)
     : impl_(std::make_unique<Impl>(*this, std::move(options), register_kernels)) {}
 
-Engine::~Engine() { shutdown(); }
+Engine::~Engine() {
+  if (!is_shut_down()) shutdown();
+}
 
 const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
   std::lock_guard guard(impl_->freeze_lock);
@@ -192,6 +201,7 @@ Operand* ready_operand(Engine::Impl& impl, DType dtype, Device device) {
 }  // namespace
 
 Tensor Engine::constant(const Scalar& value, DType dtype, Device device) {
+  if (device != Device{}) check_device(device);
   Operand* operand = ready_operand(*impl_, dtype, device);
   operand->meta.shape.clear();
   operand->meta.strides.clear();
@@ -243,7 +253,7 @@ std::vector<Device> Engine::devices() const { return impl_->devices.all(); }
 void Engine::flush() { impl_->executor.flush(); }
 
 void Engine::synchronize() {
-  if (EngineTask::in_callback()) throw EngineError("synchronize: a completion callback must not wait");
+  refuse_inside_task("synchronize");
   const std::uint64_t before = impl_->constructor.next_id();
   impl_->executor.synchronise();
   std::uint64_t others = 0;
@@ -260,10 +270,12 @@ void Engine::synchronize() {
 }
 
 void Engine::drain() {
+  refuse_inside_task("drain");
   if (impl_->eager) impl_->eager->drain_all();
 }
 
 std::vector<std::string> Engine::shutdown() {
+  refuse_inside_task("shutdown");
   if (impl_->closed.exchange(true)) return {};
   if (impl_->eager) impl_->eager->shutdown();
   std::vector<std::string> unread;
@@ -280,8 +292,8 @@ bool Engine::is_shut_down() const noexcept { return impl_->closed.load(std::memo
 
 void Engine::set_num_threads(int count) {
   const int threads = resolve_threads(count);
-  if (threads == impl_->threads) return;
-  impl_->threads = threads;
+  refuse_inside_task("set_num_threads");
+  if (impl_->threads.exchange(threads) == threads) return;
   if (impl_->eager) impl_->eager->rebuild(threads);
 }
 

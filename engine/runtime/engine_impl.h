@@ -30,7 +30,7 @@ struct Engine::Impl {
   OpRegistry ops;
   KernelRegistry kernels;
   RunnerSupportedDevices devices;
-  int threads;
+  std::atomic<int> threads;
   FailureLog failures;
   NaiveRunner naive;
   std::unique_ptr<SynchronousExecutor> synchronous;

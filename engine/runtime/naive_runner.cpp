@@ -192,6 +192,17 @@ void NaiveRunner::throw_out_of_memory(Operator& op) {
                          "; drop tensors or raise the limit");
 }
 
+void NaiveRunner::fail_for_memory(Operator& op) noexcept {
+  try {
+    throw_out_of_memory(op);
+  } catch (...) {
+    auto* failure = new Failure(std::current_exception(), op.op->name, op.device, op.site, op.id);
+    failures_.add(failure);
+    publish_failure(op, failure, false);
+    failure->unref();
+  }
+}
+
 RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort) noexcept {
   OperatorRecord* record = op.record;
   if (record != nullptr) {

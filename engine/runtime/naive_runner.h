@@ -38,6 +38,9 @@ class NaiveRunner {
   /// Fails `op` without running it, with an error that the caller is about to raise.
   void fail(Operator& op, std::exception_ptr error) noexcept;
 
+  /// Fails `op` because its outputs do not fit.
+  void fail_for_memory(Operator& op) noexcept;
+
   Allocator& allocator(Device device) noexcept { return *allocators_[devices_.ordinal(device)]; }
   std::uint64_t donated() const noexcept { return donated_.load(std::memory_order_relaxed); }
 

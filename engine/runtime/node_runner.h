@@ -13,6 +13,8 @@ class NodeRunnerListener {
   virtual ~NodeRunnerListener() = default;
   /// `op` has run (its outputs are done); its slot is still in use.
   virtual void on_finished(Operator* op) noexcept = 0;
+  /// Callbacks of an operator that ran under the baton: to be called after it was given back.
+  virtual void on_postponed(Waiter* newest) noexcept = 0;
   /// Nobody uses `op`'s slot any more: it may be reaped.
   virtual void on_retirable(Operator* op) noexcept = 0;
 };
@@ -36,8 +38,10 @@ class NodeRunner {
 
   /// Operators that wait for memory.
   virtual int parked() const noexcept = 0;
-  /// Lets parked operators try again; with `last_resort` the oldest gets its error instead of another wait.
-  virtual void retry_parked(bool last_resort) noexcept = 0;
+  /// Lets parked operators try again.
+  virtual void retry_parked() noexcept = 0;
+  /// Gives the oldest parked operator its error.
+  virtual void fail_parked() noexcept = 0;
 
   /// True if every unfinished operator waits for memory, or for one that does.
   virtual bool is_stuck(const LogicalGraph& graph) const noexcept = 0;

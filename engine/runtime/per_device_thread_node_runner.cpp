@@ -54,8 +54,10 @@ bool PerDeviceThreadNodeRunner::launch(Operator* op) {
   OperatorNode& node = arena.take_node(op);
   if (run_inline_ && op->is_small && first_pending_input(op) == nullptr) {
     // Its node has no edges and nobody can add one: consumers come later in the queue, and we hold the baton.
-    EngineTask task(EngineTask::Kind::kernel, nullptr);
-    if (naive_.run(*op, {}, false) == RunResult::done) {
+    const EngineTask task(EngineTask::Kind::inline_run, nullptr);
+    const RunResult result = naive_.run(*op, {}, false);
+    if (task.postponed() != nullptr) listener_.on_postponed(task.postponed());
+    if (result == RunResult::done) {
       inline_count_.fetch_add(1, std::memory_order_relaxed);
       return true;
     }
@@ -92,21 +94,24 @@ void PerDeviceThreadNodeRunner::recycle(Operator* op) {
 void PerDeviceThreadNodeRunner::execute(Operator* op) noexcept {
   DeviceArena& arena = arena_of_running(op);
   {
-    EngineTask task(EngineTask::Kind::kernel, &arena);
+    const EngineTask task(EngineTask::Kind::kernel, &arena);
     if (naive_.run(*op, arena.scope(), false) == RunResult::needs_memory) {
       park(op, false);
       return;
     }
   }
-  finish(op);
-  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked(false);
+  signal(op);
+  // Runs inside a flow task of the arena, which keeps the arena alive after the operator is gone.
+  part_over(op);
+  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked();
 }
 
-void PerDeviceThreadNodeRunner::finish(Operator* op) noexcept {
+/// The operator has run: consumers may go. Its slot stays until `part_over`, which outside the arena's tasks must be the
+/// last look at the arena: with the last operator reaped somebody may take the arena down.
+void PerDeviceThreadNodeRunner::signal(Operator* op) noexcept {
   op->node->finish();
   op->claim.store(Operator::kFinished, std::memory_order_release);
   listener_.on_finished(op);
-  part_over(op);
 }
 
 void PerDeviceThreadNodeRunner::part_over(Operator* op) noexcept {
@@ -129,25 +134,34 @@ Operator* PerDeviceThreadNodeRunner::take_parked() noexcept {
   return op;
 }
 
-void PerDeviceThreadNodeRunner::retry_parked(bool last_resort) noexcept {
+void PerDeviceThreadNodeRunner::fail_parked() noexcept {
+  Operator* op = take_parked();
+  if (op == nullptr) return;
+  naive_.fail_for_memory(*op);
+  signal(op);
+  part_over(op);
+}
+
+void PerDeviceThreadNodeRunner::retry_parked() noexcept {
   while (Operator* op = take_parked()) {
     DeviceArena& arena = arena_of_running(op);
-    if (last_resort) {
-      arena.take_permit();
-    } else if (!arena.try_acquire_permit()) {
+    if (!arena.try_acquire_permit()) {
       arena.defer(op);
-      return arena.run_deferred();
+      return arena.wake_deferred();
     }
     RunResult result = RunResult::done;
     {
-      EngineTask task(EngineTask::Kind::kernel, &arena);
+      const EngineTask task(EngineTask::Kind::kernel, &arena);
       // Without a scope: this may be a thread outside the arena.
-      result = naive_.run(*op, {}, last_resort);
+      result = naive_.run(*op, {}, false);
     }
-    if (result == RunResult::done) finish(op);
-    arena.release_permit();
-    if (result == RunResult::needs_memory) return park(op, true);
-    last_resort = false;
+    if (result == RunResult::needs_memory) {
+      park(op, true);
+      return arena.return_permit();
+    }
+    signal(op);
+    arena.return_permit();
+    part_over(op);
   }
 }
 
@@ -174,7 +188,7 @@ Operator* PerDeviceThreadNodeRunner::claim_ancestor(Operand& target) {
     DeviceArena& arena = arena_of(producer->device);
     if (!arena.try_acquire_permit()) return nullptr;
     if (producer->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) return producer;
-    arena.release_permit();
+    arena.return_permit();
     return nullptr;
   }
   return nullptr;
@@ -187,7 +201,7 @@ Operator* PerDeviceThreadNodeRunner::claim_ready(Operator* op) {
   DeviceArena& arena = arena_of(op->device);
   if (!arena.try_acquire_permit()) return nullptr;
   if (op->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) return op;
-  arena.release_permit();
+  arena.return_permit();
   return nullptr;
 }
 
@@ -203,18 +217,19 @@ bool PerDeviceThreadNodeRunner::is_stuck(const LogicalGraph& graph) const noexce
 
 void PerDeviceThreadNodeRunner::run_claimed(Operator* op) noexcept {
   DeviceArena& arena = arena_of_running(op);
+  RunResult result = RunResult::done;
   {
-    EngineTask task(EngineTask::Kind::kernel, &arena);
-    if (naive_.run(*op, {}, false) == RunResult::needs_memory) {
-      park(op, false);
-      arena.release_permit();
-      return;
-    }
+    const EngineTask task(EngineTask::Kind::kernel, &arena);
+    result = naive_.run(*op, {}, false);
   }
-  finish(op);
-  arena.release_permit();
-  arena.run_deferred();
-  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked(false);
+  if (result == RunResult::needs_memory) {
+    park(op, false);
+    return arena.return_permit();
+  }
+  signal(op);
+  arena.return_permit();
+  part_over(op);
+  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked();
 }
 
 }  // namespace thalweg

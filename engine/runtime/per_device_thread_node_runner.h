@@ -28,7 +28,8 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   bool is_stuck(const LogicalGraph& graph) const noexcept override;
   void run_claimed(Operator* op) noexcept override;
   int parked() const noexcept override { return parked_count_.load(std::memory_order_acquire); }
-  void retry_parked(bool last_resort) noexcept override;
+  void retry_parked() noexcept override;
+  void fail_parked() noexcept override;
   void rebuild(int threads) override;
   std::uint64_t run_inline() const noexcept override { return inline_count_.load(std::memory_order_relaxed); }
   void set_inline(bool on) noexcept override { run_inline_ = on; }
@@ -39,7 +40,7 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   static Operand* first_pending_input(Operator* op) noexcept;
   void wire(Operator* op, DeviceArena& arena);
   void execute(Operator* op) noexcept;
-  void finish(Operator* op) noexcept;
+  void signal(Operator* op) noexcept;
   void part_over(Operator* op) noexcept;
   void park(Operator* op, bool in_front);
   Operator* take_parked() noexcept;

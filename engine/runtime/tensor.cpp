@@ -99,6 +99,7 @@ void Tensor::on_ready(std::function<void()> callback) const {
   auto waiter = std::make_unique<Callback>();
   waiter->call = std::move(callback);
   waiter->notify = [](Waiter* self) noexcept {
+    if (EngineTask::postpone(self)) return;
     const std::unique_ptr<Callback> owner(static_cast<Callback*>(self));
     const EngineTask task(EngineTask::Kind::callback, nullptr);
     owner->call();
@@ -108,6 +109,7 @@ void Tensor::on_ready(std::function<void()> callback) const {
     operand_->executor->flush();
     return;
   }
+  const EngineTask task(EngineTask::Kind::callback, nullptr);
   waiter->call();
 }
 

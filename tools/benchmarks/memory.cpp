@@ -14,6 +14,7 @@ using thalweg::Tensor;
 
 constexpr std::int64_t kOperators = 1'000'000;
 constexpr std::int64_t kElements = 1024;
+constexpr double kMiB = 1 << 20;
 
 // A field of /proc/self/status in bytes; 0 where there is none.
 std::int64_t status_bytes(const std::string& field) {
@@ -63,9 +64,11 @@ int main(int argc, char** argv) {
     if (values[i] != expected) error = "a wrong element: " + std::to_string(values[i]);
   }
   if (!error.empty()) report.fail(name, error);
-  if (error.empty()) report.row(name, "MiB", static_cast<double>(peak_bytes - start_bytes) / (1 << 20), {});
+  if (error.empty()) report.row(name, "MiB", static_cast<double>(peak_bytes - start_bytes) / kMiB, {});
   report.facts()["ns per operator until issued"] = issued / kOperators * 1e9;
   report.facts()["ns per operator until done"] = done / kOperators * 1e9;
-  report.facts()["resident at the start, MiB"] = static_cast<double>(start_bytes) / (1 << 20);
+  const thalweg::MemoryStats memory = engine.memory_stats();
+  report.facts()["tensor bytes, MiB"] = {{"live", memory.live_bytes / kMiB}, {"peak", memory.peak_bytes / kMiB}, {"cached", memory.cached_bytes / kMiB}};
+  report.facts()["resident at the start, MiB"] = static_cast<double>(start_bytes) / kMiB;
   return report.print();
 }

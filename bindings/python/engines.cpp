@@ -1,0 +1,227 @@
+// engines.cpp: which engine a thread uses, what engines ask of Python, and how they end.
+#include "engines.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "errors.h"
+#include "parallelism.h"
+#include "sites.h"
+#include "test_operators.h"
+
+namespace thalweg::python {
+
+namespace {
+
+constexpr const char* kBuiltinNames[] = {
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "matmul",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "negative", "positive", "abs", "bitwise_invert",
+    "slice", "index", "slice_assign", "index_assign", "where", "reshape", "permute_dims", "broadcast_to", "astype",
+    "contiguous", "to_device",
+};
+static_assert(std::size(kBuiltinNames) == static_cast<std::size_t>(Builtin::count_));
+
+/// Everything process-wide, leaked: tensors may outlive the interpreter.
+struct State {
+  std::shared_ptr<EngineHandle> default_engine;
+  std::vector<Engine*> alive;  // in order of creation
+  std::vector<std::unique_ptr<Engine>> orphans;  // their Python object is gone, tensors of theirs are not
+  bool shut_down = false;
+};
+State& state() {
+  static State* instance = new State;
+  return *instance;
+}
+
+thread_local std::vector<std::shared_ptr<EngineHandle>>* current_stack = nullptr;
+
+int released_calls = 0;                    // GIL
+std::atomic<std::uint64_t> syncs{0};
+std::atomic<SyncPolicy> policy{SyncPolicy::allow};
+thread_local bool read_is_uncounted = false;
+
+void* release_gil() {
+  if (!PyGILState_Check()) return nullptr;
+  if (read_is_uncounted) {
+    // An engine lets go of the GIL only when a read has to wait.
+    read_is_uncounted = false;
+    syncs.fetch_add(1, std::memory_order_relaxed);
+  }
+  ++released_calls;
+  return PyEval_SaveThread();
+}
+
+void reacquire_gil(void* token) {
+  if (token == nullptr) return;
+  PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+  --released_calls;
+}
+
+bool is_main_thread() {
+  static const unsigned long main_ident = [] {
+    py::object main = py::module_::import("threading").attr("main_thread")();
+    return main.attr("ident").cast<unsigned long>();
+  }();
+  return PyThread_get_thread_ident() == main_ident;
+}
+
+bool signal_arrived() {
+  if (!Py_IsInitialized()) return true;
+  const PyGILState_STATE held = PyGILState_Ensure();
+  bool arrived = false;
+  try {
+    // Python runs signal handlers on the main thread only.
+    arrived = is_main_thread() && PyErr_CheckSignals() != 0;
+  } catch (...) {
+    PyErr_Clear();
+  }
+  PyGILState_Release(held);
+  return arrived;
+}
+
+const std::vector<std::uint32_t>& builtin_ids() {
+  static const auto* ids = [] {
+    auto* found = new std::vector<std::uint32_t>;
+    for (const char* name : kBuiltinNames) found->push_back(catalog().find(name).id);
+    return found;
+  }();
+  return *ids;
+}
+
+std::unique_ptr<Engine> make_engine(EngineOptions options, bool test_operators) {
+  options.hooks = host_hooks();
+  allow_parallelism(options.num_threads);
+  auto engine = std::make_unique<Engine>(options, register_cpu_kernels);
+  if (test_operators) register_test_operators(*engine);
+  return engine;
+}
+
+bool has_live_tensors(const Engine& engine) {
+  if (engine.stats().in_flight != 0) return true;
+  for (Device device : engine.devices()) {
+    if (engine.memory_stats(device).live_bytes != 0) return true;
+  }
+  return false;
+}
+
+/// Ends the engines whose last tensor went since their Python object did.
+void sweep_orphans() {
+  for (auto& engine : state().orphans) {
+    if (!engine->is_shut_down() && !has_live_tensors(*engine)) engine->shutdown();
+  }
+}
+
+void print_unread(const std::vector<std::string>& failures) {
+  if (failures.empty()) return;
+  std::string text = "thalweg: " + std::to_string(failures.size()) + " unread failure(s): ";
+  for (std::size_t i = 0; i < failures.size(); ++i) text += (i == 0 ? "" : "; ") + failures[i];
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+}  // namespace
+
+const OpRegistry& catalog() {
+  static const OpRegistry* registry = [] {
+    auto* filled = new OpRegistry;
+    register_builtin_ops(*filled);
+    return filled;
+  }();
+  return *registry;
+}
+
+std::uint32_t builtin_id(Builtin which) noexcept {
+  static const std::uint32_t* const ids = builtin_ids().data();
+  return ids[static_cast<std::size_t>(which)];
+}
+
+EngineHandle::EngineHandle(EngineOptions options, bool test_operators)
+    : engine_(make_engine(std::move(options), test_operators)) {
+  sweep_orphans();
+  state().alive.push_back(engine_.get());
+}
+
+EngineHandle::~EngineHandle() {
+  try {
+    // Tensors may still refer to the engine; it is never freed, only stopped.
+    state().orphans.push_back(std::move(engine_));
+    sweep_orphans();
+  } catch (...) {
+    engine_.release();
+  }
+}
+
+Engine& current_engine() {
+  if (current_stack != nullptr && !current_stack->empty()) return **current_stack->back();
+  return **current_engine_handle();
+}
+
+std::shared_ptr<EngineHandle> current_engine_handle() {
+  if (current_stack != nullptr && !current_stack->empty()) return current_stack->back();
+  auto& handle = state().default_engine;
+  if (!handle) {
+    const char* test_operators = std::getenv("THALWEG_TEST_OPERATORS");
+    handle = std::make_shared<EngineHandle>(EngineOptions::from_environment(),
+                                            test_operators != nullptr && std::string_view(test_operators) == "1");
+    if (state().shut_down) (*handle)->shutdown();
+  }
+  return handle;
+}
+
+void push_current_engine(std::shared_ptr<EngineHandle> engine) {
+  // Allocated once per thread and not destroyed with it: thread-local destructors may run without the GIL.
+  if (current_stack == nullptr) current_stack = new std::vector<std::shared_ptr<EngineHandle>>;
+  current_stack->push_back(std::move(engine));
+}
+
+void pop_current_engine() {
+  if (current_stack != nullptr && !current_stack->empty()) current_stack->pop_back();
+}
+
+void shut_down_all_engines() {
+  state().shut_down = true;
+  for (Engine* engine : state().alive) {
+    try {
+      print_unread(engine->shutdown());
+    } catch (const Interrupted&) {
+      PyErr_Clear();
+      std::fputs("thalweg: interrupted while stopping\n", stderr);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "thalweg: stopping failed: %s\n", error.what());
+    }
+  }
+}
+
+HostHooks host_hooks() noexcept { return {release_gil, reacquire_gil, signal_arrived, describe_site}; }
+
+int calls_without_gil() noexcept { return released_calls; }
+
+void sleep_briefly() noexcept { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+SyncPolicy sync_policy() noexcept { return policy.load(std::memory_order_relaxed); }
+void set_sync_policy(SyncPolicy value) noexcept { policy.store(value, std::memory_order_relaxed); }
+std::uint64_t sync_count() noexcept { return syncs.load(std::memory_order_relaxed); }
+
+BlockingRead::BlockingRead(const Tensor& tensor) {
+  const SyncPolicy wanted = sync_policy();
+  if (wanted == SyncPolicy::allow) {
+    read_is_uncounted = true;
+    return;
+  }
+  if (tensor.is_ready()) return;
+  syncs.fetch_add(1, std::memory_order_relaxed);
+  const std::string text = "blocking read of a value that is not there yet, at " + describe_site(current_site());
+  if (wanted == SyncPolicy::error) raise_python(sync_error_type(), text);
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw_python_error();
+}
+
+BlockingRead::~BlockingRead() { read_is_uncounted = false; }
+
+}  // namespace thalweg::python

@@ -1,0 +1,86 @@
+// engines.h: the process-wide default engine, the current engine of a thread, and what they ask of Python.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <thalweg/engine.h>
+
+#include "python.h"
+
+namespace thalweg::python {
+
+/// Operators that slots and indexing call by number; `builtin` finds their records.
+enum class Builtin : std::uint8_t {
+  add, subtract, multiply, divide, floor_divide, remainder, pow, matmul,
+  bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift,
+  equal, not_equal, less, less_equal, greater, greater_equal,
+  negative, positive, abs, bitwise_invert,
+  slice, index, slice_assign, index_assign, where, reshape, permute_dims, broadcast_to, astype, contiguous, to_device,
+  count_,
+};
+
+/// The built-in Ops, known without an engine. Ids agree with every engine's registry.
+const OpRegistry& catalog();
+
+/// The id of a built-in in every engine's registry.
+std::uint32_t builtin_id(Builtin which) noexcept;
+
+inline const Op& builtin(const Engine& engine, Builtin which) { return *engine.ops().all()[builtin_id(which)]; }
+
+/// A Python `Engine`: owns a C++ engine, or stands for the default one.
+class EngineHandle {
+ public:
+  explicit EngineHandle(EngineOptions options, bool test_operators);
+  ~EngineHandle();
+  EngineHandle(const EngineHandle&) = delete;
+  EngineHandle& operator=(const EngineHandle&) = delete;
+
+  Engine& operator*() const noexcept { return *engine_; }
+  Engine* operator->() const noexcept { return engine_.get(); }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+/// The engine that creation functions of this thread use: the innermost `with engine:`, else the default one, which is
+/// made on first use from the environment.
+Engine& current_engine();
+std::shared_ptr<EngineHandle> current_engine_handle();
+
+/// True once some engine exists.
+void push_current_engine(std::shared_ptr<EngineHandle> engine);
+void pop_current_engine();
+
+/// Stops all engines and prints failures that nobody has read. Idempotent; for atexit.
+void shut_down_all_engines();
+
+/// What engines call back into Python for.
+HostHooks host_hooks() noexcept;
+
+/// Calls that are inside an engine with the GIL released at this moment. GIL.
+int calls_without_gil() noexcept;
+
+/// A few microseconds of sleep, for the rare wait on another thread's in-place form.
+void sleep_briefly() noexcept;
+
+/// What a blocking read of a value that is not there yet does.
+enum class SyncPolicy : std::uint8_t { allow, warn, error };
+SyncPolicy sync_policy() noexcept;
+void set_sync_policy(SyncPolicy policy) noexcept;
+std::uint64_t sync_count() noexcept;
+
+/// Lives around one blocking read of `tensor`; counts it, warns or raises if the value is not there yet.
+class BlockingRead {
+ public:
+  explicit BlockingRead(const Tensor& tensor);
+  ~BlockingRead();
+  BlockingRead(const BlockingRead&) = delete;
+  BlockingRead& operator=(const BlockingRead&) = delete;
+};
+
+/// Adds Engine and the functions of this file to `module`.
+void add_engine_class(py::module_& module);
+
+}  // namespace thalweg::python

@@ -1,0 +1,169 @@
+// nested.cpp: numbers between tensors and nested Python lists.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "buffers.h"
+#include "errors.h"
+#include "operands.h"
+#include "values.h"
+
+namespace thalweg::python {
+
+namespace {
+
+bool is_sequence(PyObject* object) noexcept { return PyList_Check(object) || PyTuple_Check(object); }
+
+/// Collects the numbers of nested lists in C order and checks that all rows of a level have one length.
+class NestedReader {
+ public:
+  /// False if something other than numbers, lists and tuples is among them.
+  bool read(PyObject* object) {
+    for (PyObject* level = object; is_sequence(level);) {
+      const Py_ssize_t size = PySequence_Fast_GET_SIZE(level);
+      shape.push_back(size);
+      if (shape.size() > std::size_t(kMaxRank)) throw ShapeError("asarray: lists nested deeper than 64 levels");
+      if (size == 0) break;
+      level = PySequence_Fast_GET_ITEM(level, 0);
+    }
+    return visit(object, 0);
+  }
+
+  Shape shape;
+  std::vector<Scalar> values;
+  DTypeKind widest = DTypeKind::boolean;
+  bool beyond_int64 = false;
+  bool negative = false;
+
+ private:
+  bool visit(PyObject* object, std::size_t level) {
+    if (level == shape.size()) return is_sequence(object) ? ragged(object, level) : add(object);
+    if (!is_sequence(object)) return to_scalar(object) ? ragged(object, level) : false;
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
+    if (size != shape[level]) ragged(object, level);
+    path_.push_back(0);
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      path_.back() = i;
+      if (!visit(PySequence_Fast_GET_ITEM(object, i), level + 1)) return false;
+    }
+    path_.pop_back();
+    return true;
+  }
+
+  bool add(PyObject* object) {
+    const std::optional<Scalar> scalar = to_scalar(object);
+    if (!scalar) return false;
+    if (scalar->kind() == DTypeKind::floating) {
+      widest = DTypeKind::floating;
+    } else if (scalar->kind() != DTypeKind::boolean && widest == DTypeKind::boolean) {
+      widest = DTypeKind::signed_integer;
+    }
+    if (scalar->kind() == DTypeKind::unsigned_integer) beyond_int64 = true;
+    if (scalar->kind() == DTypeKind::signed_integer && scalar->to<std::int64_t>() < 0) negative = true;
+    values.push_back(*scalar);
+    return true;
+  }
+
+  [[noreturn]] bool ragged(PyObject* object, std::size_t level) const {
+    std::string row;
+    for (const Py_ssize_t index : path_) row += "[" + std::to_string(index) + "]";
+    const std::string found =
+        is_sequence(object) ? "has length " + std::to_string(PySequence_Fast_GET_SIZE(object)) : "is a number";
+    const std::string expected =
+        level < shape.size() ? "rows of length " + std::to_string(shape[level]) : std::string("numbers");
+    throw ShapeError("asarray: ragged rows: " + (row.empty() ? "the list" : "row " + row) + " " + found +
+                     " where the first ones are " + expected);
+  }
+
+  std::vector<Py_ssize_t> path_;
+};
+
+DType natural_dtype(const NestedReader& reader) {
+  if (reader.values.empty()) return kDefaultFloat;
+  switch (reader.widest) {
+    case DTypeKind::boolean: return DType::bool_;
+    case DTypeKind::floating: return kDefaultFloat;
+    default: break;
+  }
+  if (reader.beyond_int64 && reader.negative) {
+    raise_python(PyExc_OverflowError, "asarray: integers from below 0 to above 2**63 have no common dtype");
+  }
+  return reader.beyond_int64 ? DType::uint64 : DType::int64;
+}
+
+void check_value(const Scalar& value, DType dtype) {
+  if (!is_integer(dtype)) return;
+  if (value.kind() == DTypeKind::floating) {
+    const double number = value.to<double>();
+    if (std::isnan(number)) throw ValueError("asarray: cannot convert nan to " + std::string(name(dtype)));
+    if (std::isinf(number)) raise_python(PyExc_OverflowError, "asarray: cannot convert an infinity to an integer");
+    const Scalar whole = number >= 0x1p63 && number < 0x1p64 ? Scalar(static_cast<std::uint64_t>(number))
+                                                             : Scalar(static_cast<std::int64_t>(number));
+    if (std::abs(number) < 0x1p64 && fits(whole, dtype)) return;
+  } else if (fits(value, dtype)) {
+    return;
+  }
+  const std::string text = py::str(from_scalar(value));
+  raise_python(PyExc_OverflowError, "asarray: " + text + " out of bounds for " + std::string(name(dtype)));
+}
+
+PyObject* element(const void* address, DType dtype) {
+  return visit_dtype(dtype, [address]<class T>() -> PyObject* {
+    const T value = *static_cast<const T*>(address);
+    if constexpr (std::is_same_v<T, bool>) {
+      return PyBool_FromLong(value);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return PyFloat_FromDouble(double(value));
+    } else if constexpr (std::is_signed_v<T>) {
+      return PyLong_FromLongLong(value);
+    } else {
+      return PyLong_FromUnsignedLongLong(value);
+    }
+  });
+}
+
+/// Lists of the elements from axis `axis` on, without the middle of axes longer than 2 * edge.
+py::object list_of(const TensorView& view, const std::byte* data, std::size_t axis, std::int64_t edge) {
+  if (axis == view.shape().size()) return checked(element(data, view.dtype()));
+  const std::int64_t size = view.shape()[axis];
+  const std::int64_t stride = view.strides()[axis] * item_size(view.dtype());
+  const bool cut = edge >= 0 && size > 2 * edge;
+  const std::int64_t count = cut ? 2 * edge : size;
+  py::object list = checked(PyList_New(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t position = cut && i >= edge ? size - count + i : i;
+    PyList_SET_ITEM(list.ptr(), i, list_of(view, data + position * stride, axis + 1, edge).release().ptr());
+  }
+  return list;
+}
+
+}  // namespace
+
+Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype, Device device) {
+  NestedReader reader;
+  if (!reader.read(object)) return {};
+  const DType target = dtype.value_or(natural_dtype(reader));
+  for (const Scalar& value : reader.values) check_value(value, target);
+  Tensor result = engine.allocate(target, reader.shape, device);
+  visit_dtype(target, [&]<class T>() {
+    T* out = static_cast<T*>(Engine::mutable_data(result));
+    for (const Scalar& value : reader.values) {
+      if constexpr (std::is_same_v<T, bool>) {
+        *out++ = value.kind() == DTypeKind::floating ? value.to<double>() != 0 : value.to<std::uint64_t>() != 0;
+      } else {
+        *out++ = value.to<T>();
+      }
+    }
+  });
+  return result;
+}
+
+py::object edges_to_nested(const Tensor& tensor, std::int64_t edge) {
+  const TensorView view = read_view(tensor);
+  return list_of(view, static_cast<const std::byte*>(view.data), 0, edge);
+}
+
+py::object to_nested(const Tensor& tensor) { return edges_to_nested(tensor, -1); }
+
+}  // namespace thalweg::python

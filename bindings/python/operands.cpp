@@ -1,0 +1,61 @@
+// operands.cpp: numbers become constants, arrays are copied in.
+#include "operands.h"
+
+#include <optional>
+#include <string>
+
+#include "buffers.h"
+#include "values.h"
+
+namespace thalweg::python {
+
+namespace {
+
+bool is_array(PyObject* object) noexcept {
+  return PyObject_CheckBuffer(object) && PyObject_HasAttrString(object, "__array__");
+}
+
+Tensor constant(Engine& engine, std::string_view op, const Scalar& scalar, DType dtype, Device device) {
+  if (!fits(scalar, dtype)) {
+    if (is_comparison(op)) return engine.constant(scalar, default_dtype(scalar), device);
+    const std::string value = py::str(from_scalar(scalar));
+    raise_python(PyExc_OverflowError,
+                 std::string(op) + ": Python integer " + value + " out of bounds for " + std::string(name(dtype)));
+  }
+  return engine.constant(scalar, dtype, device);
+}
+
+[[noreturn]] void refuse(std::string_view op, PyObject* object) {
+  std::string text = std::string(op) + ": expected a Tensor, a number or an array, not " + Py_TYPE(object)->tp_name;
+  if (PySequence_Check(object) && !PyUnicode_Check(object)) text += "; make a tensor of it with thalweg.asarray";
+  throw DTypeError(text);
+}
+
+}  // namespace
+
+bool is_operand(PyObject* object) noexcept {
+  return PyFloat_Check(object) || PyLong_Check(object) || is_array(object);
+}
+
+bool is_comparison(std::string_view op) noexcept {
+  return op == "equal" || op == "not_equal" || op.starts_with("less") || op.starts_with("greater");
+}
+
+Tensor to_operand(Engine& engine, std::string_view op, PyObject* object, DType other, Device device) {
+  if (const std::optional<Scalar> scalar = to_scalar(object)) {
+    return constant(engine, op, *scalar, promote_scalar(other, *scalar), device);
+  }
+  if (!is_array(object)) refuse(op, object);
+  return copy_from_buffer(engine, object, std::nullopt, device);
+}
+
+Tensor to_operand(Engine& engine, std::string_view op, PyObject* object) {
+  if (const std::optional<Scalar> scalar = to_scalar(object)) {
+    const bool floating = scalar->kind() == DTypeKind::floating;
+    return engine.constant(*scalar, floating ? kDefaultFloat : default_dtype(*scalar));
+  }
+  if (!is_array(object)) refuse(op, object);
+  return copy_from_buffer(engine, object, std::nullopt, Device{});
+}
+
+}  // namespace thalweg::python

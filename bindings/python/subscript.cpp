@@ -1,0 +1,166 @@
+// subscript.cpp: x[key], x[key] = v and len(x).
+#include <optional>
+#include <vector>
+
+#include <thalweg/engine.h>
+
+#include "deferred.h"
+#include "engines.h"
+#include "errors.h"
+#include "operands.h"
+#include "buffers.h"
+#include "sites.h"
+#include "subscript_key.h"
+#include "tensor_object.h"
+#include "values.h"
+
+namespace thalweg::python {
+
+namespace {
+
+Attributes region_attributes(const Op& op, const Key& key) {
+  AttributeList attributes(op);
+  attributes.set("starts", key.starts);
+  attributes.set("steps", key.steps);
+  attributes.set("sizes", key.sizes);
+  attributes.set("drop", key.drop);
+  attributes.set("insert", key.insert);
+  return attributes.take();
+}
+
+Attributes array_attributes(const Op& op, const Key& key) {
+  AttributeList attributes(op);
+  attributes.set("axes", key.region_axes());
+  attributes.set("front", AttrValue(key.front));
+  return attributes.take();
+}
+
+Tensor take_region(const Tensor& x, const Key& key, SiteId site) {
+  Engine& engine = x.engine();
+  const Op& op = builtin(engine, Builtin::slice);
+  return engine.apply(op, {&x}, region_attributes(op, key), site);
+}
+
+/// Inputs x (and value), then the index arrays.
+std::vector<const Tensor*> array_inputs(std::initializer_list<const Tensor*> first, const Key& key) {
+  std::vector<const Tensor*> inputs(first);
+  for (const IndexArray& array : key.arrays) inputs.push_back(&array.indices);
+  return inputs;
+}
+
+Tensor take_arrays(const Tensor& x, const Key& key, SiteId site) {
+  Engine& engine = x.engine();
+  const Op& op = builtin(engine, Builtin::index);
+  return engine.apply(op, array_inputs({&x}, key), array_attributes(op, key), site);
+}
+
+/// The value to assign: numbers and arrays become tensors. A number must be of the tensor's kind or a lower one.
+Tensor value_for(const Tensor& x, PyObject* value) {
+  if (is_tensor(value)) return tensor_of(value);
+  if (PyList_Check(value) || PyTuple_Check(value)) {
+    Tensor nested = from_nested(x.engine(), value, std::nullopt, x.device());
+    if (nested) return nested;
+  }
+  return to_operand(x.engine(), "setitem", value, x.dtype(), x.device());
+}
+
+void check_kind(const Tensor& x, const Tensor& value) {
+  if (kind(value.dtype()) <= kind(x.dtype()) || (is_integer(value.dtype()) && is_integer(x.dtype()))) return;
+  throw DTypeError("setitem: a value of " + std::string(name(value.dtype())) + " does not go into a tensor of " +
+                   std::string(name(x.dtype())) + "; cast it with astype");
+}
+
+/// `x[mask] = v`: every position of the mask gets a value of v, which must therefore not depend on how many there are.
+void assign_mask(PyObject* self, const Key& key, const Tensor& value) {
+  const Tensor x = tensor_of(self);
+  Engine& engine = x.engine();
+  const SiteId site = current_site();
+  if (value.rank() != 0 && !(value.shape() == x.shape())) {
+    throw ShapeError("setitem: with a mask the value must be 0-d or of the tensor's shape " + to_string(x.shape()) +
+                     ", not " + to_string(value.shape()) + ": how many elements a mask selects depends on its values");
+  }
+  Tensor mask = key.mask;
+  if (mask.rank() < x.rank()) {
+    Shape shape = mask.shape();
+    while (int(shape.size()) < x.rank()) shape.push_back(1);
+    const Op& op = builtin(engine, Builtin::reshape);
+    AttributeList attributes(op);
+    attributes.set("shape", AttrValue(shape));
+    mask = engine.apply(op, {&mask}, attributes.take(), site);
+  }
+  Tensor cast = value;
+  if (value.dtype() != x.dtype()) {
+    const Op& op = builtin(engine, Builtin::astype);
+    AttributeList attributes(op);
+    attributes.set("dtype", AttrValue(x.dtype()));
+    cast = engine.apply(op, {&value}, attributes.take(), site);
+  }
+  rebind(self, engine.apply(builtin(engine, Builtin::where), {&mask, &cast, &x}, {}, site));
+}
+
+void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {
+  Engine& engine = value.engine();
+  const Op& index_assign = builtin(engine, Builtin::index_assign);
+  if (key.whole) {
+    const auto inputs = array_inputs({&value}, key);
+    return apply_in_place(self, index_assign, inputs, array_attributes(index_assign, key));
+  }
+  // The region with the elements replaced, then the tensor with the region replaced.
+  const SiteId site = current_site();
+  const Tensor region = take_region(tensor_of(self), key, site);
+  const Tensor changed =
+      engine.apply(index_assign, array_inputs({&region, &value}, key), array_attributes(index_assign, key), site);
+  const Op& slice_assign = builtin(engine, Builtin::slice_assign);
+  const Tensor* const operand = &changed;
+  apply_in_place(self, slice_assign, {&operand, 1}, region_attributes(slice_assign, key));
+}
+
+void assign(PyObject* self, PyObject* key_object, PyObject* value_object) {
+  const Tensor x = tensor_of(self);
+  const Key key = parse_key(x, key_object, "setitem");
+  const Tensor value = value_for(x, value_object);
+  check_kind(x, value);
+  if (key.mask) return assign_mask(self, key, value);
+  if (!key.arrays.empty()) return assign_arrays(self, key, value);
+  const Op& op = builtin(x.engine(), Builtin::slice_assign);
+  const Tensor* const operand = &value;
+  apply_in_place(self, op, {&operand, 1}, region_attributes(op, key));
+}
+
+}  // namespace
+
+PyObject* tensor_subscript(PyObject* self, PyObject* key_object) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    run_deferred();
+    const Tensor& x = tensor_of(self);
+    const Key key = parse_key(x, key_object, "getitem");
+    const SiteId site = current_site();
+    if (key.mask) {
+      raise_python(PyExc_NotImplementedError,
+                   "getitem: the shape of x[mask] depends on the mask's values, which is not supported yet; use "
+                   "thalweg.where(mask, x, other)");
+    }
+    if (key.arrays.empty()) return wrap(take_region(x, key, site));
+    if (key.whole) return wrap(take_arrays(x, key, site));
+    return wrap(take_arrays(take_region(x, key, site), key, site));
+  });
+}
+
+int tensor_assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
+  return guarded(-1, [&] {
+    run_deferred();
+    if (value == nullptr) throw DTypeError("delitem: elements of a tensor cannot be deleted");
+    assign(self, key, value);
+    return 0;
+  });
+}
+
+Py_ssize_t tensor_length(PyObject* self) {
+  return guarded<Py_ssize_t>(-1, [&]() -> Py_ssize_t {
+    const Tensor& tensor = tensor_of(self);
+    if (tensor.rank() == 0) throw DTypeError("len: a 0-d tensor has no length");
+    return tensor.shape()[0];
+  });
+}
+
+}  // namespace thalweg::python

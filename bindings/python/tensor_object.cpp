@@ -1,0 +1,175 @@
+// tensor_object.cpp: life and death of Python tensors, and how in-place forms rebind them safely.
+#include "tensor_object.h"
+
+#include <structmember.h>
+
+#include <new>
+#include <vector>
+
+#include "engines.h"
+#include "errors.h"
+#include "sites.h"
+
+namespace thalweg::python {
+
+PyTypeObject* tensor_type = nullptr;
+
+namespace {
+
+constexpr int kFreeListCapacity = 256;
+TensorObject* free_list[kFreeListCapacity];
+int free_count = 0;
+
+/// Object whose handle the running in-place form of this thread has taken.
+thread_local TensorObject* object_in_update = nullptr;
+
+/// Old handles kept because another thread may be inside the engine, without the GIL, with a pointer to them.
+std::vector<Tensor>& parked_handles() {
+  static auto* handles = new std::vector<Tensor>;
+  return *handles;
+}
+
+void park_if_others_are_inside(const Tensor& handle) {
+  auto& parked = parked_handles();
+  if (calls_without_gil() != 0) {
+    parked.push_back(handle);
+  } else if (!parked.empty()) {
+    std::vector<Tensor> done;
+    done.swap(parked);
+  }
+}
+
+/// Takes the handle out of an object and brings it back, whatever happens between.
+class HandleLoan {
+ public:
+  explicit HandleLoan(TensorObject* object) : object_(object), outer_(object_in_update) {
+    park_if_others_are_inside(object->tensor);
+    tensor = std::move(object->tensor);
+    object_in_update = object;
+  }
+  ~HandleLoan() {
+    object_->tensor = std::move(tensor);
+    object_in_update = outer_;
+  }
+  HandleLoan(const HandleLoan&) = delete;
+  HandleLoan& operator=(const HandleLoan&) = delete;
+
+  Tensor tensor;
+
+ private:
+  TensorObject* object_;
+  TensorObject* outer_;
+};
+
+void deallocate(PyObject* object) {
+  auto* self = reinterpret_cast<TensorObject*>(object);
+  PyTypeObject* type = Py_TYPE(object);
+  if (self->weak_references != nullptr) PyObject_ClearWeakRefs(object);
+  self->tensor.~Tensor();
+  if (free_count < kFreeListCapacity) {
+    free_list[free_count++] = self;
+  } else {
+    PyObject_Free(self);
+  }
+  Py_DECREF(type);
+}
+
+Py_hash_t hash_by_identity(PyObject* self) { return PyBaseObject_Type.tp_hash(self); }
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+const char kDoc[] =
+    "A multi-dimensional array of one dtype on one device.\n\nOperations on tensors return at once; the value is there "
+    "when it is read. Values are immutable: in-place forms rebind the tensor to a new value. Make tensors with "
+    "thalweg.asarray, zeros, arange and so on.";
+
+template <class Function>
+void* slot(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+}  // namespace
+
+Tensor& detail::wait_until_returned(TensorObject* object) {
+  if (object_in_update == object) {
+    throw EngineError("this tensor is being updated in place by the code that a signal handler interrupted");
+  }
+  while (!object->tensor) {
+    if (PyErr_CheckSignals() != 0) throw_python_error();
+    Py_BEGIN_ALLOW_THREADS;
+    sleep_briefly();
+    Py_END_ALLOW_THREADS;
+  }
+  return object->tensor;
+}
+
+PyObject* wrap(Tensor tensor) {
+  TensorObject* self;
+  if (free_count > 0) {
+    self = free_list[--free_count];
+  } else {
+    self = static_cast<TensorObject*>(PyObject_Malloc(sizeof(TensorObject)));
+    if (self == nullptr) return PyErr_NoMemory();
+  }
+  PyObject_Init(reinterpret_cast<PyObject*>(self), tensor_type);
+  new (&self->tensor) Tensor(std::move(tensor));
+  self->weak_references = nullptr;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const> others, Attributes attributes) {
+  Engine& engine = tensor_of(self).engine();
+  const SiteId site = current_site();
+  // `x += x`: the loan empties the object, so what the others point to must be a handle of its own.
+  std::vector<const Tensor*> pointers;
+  Tensor copy;
+  for (const Tensor* other : others) {
+    if (other != &tensor_of(self)) continue;
+    copy = *other;
+    pointers.assign(others.begin(), others.end());
+    for (const Tensor*& pointer : pointers) {
+      if (pointer == other) pointer = &copy;
+    }
+    others = pointers;
+    break;
+  }
+  HandleLoan loan(reinterpret_cast<TensorObject*>(self));
+  engine.apply_in_place(op, loan.tensor, others, std::move(attributes), site);
+}
+
+void rebind(PyObject* self, Tensor value) {
+  Tensor& handle = tensor_of(self);
+  park_if_others_are_inside(handle);
+  handle = std::move(value);
+}
+
+void add_tensor_type(py::module_& module) {
+  std::vector<PyType_Slot> slots = {
+      {Py_tp_dealloc, slot(deallocate)},
+      {Py_tp_hash, slot(hash_by_identity)},
+      {Py_tp_richcompare, slot(tensor_compare)},
+      {Py_tp_methods, tensor_methods},
+      {Py_tp_getset, tensor_properties},
+      {Py_tp_members, members},
+      {Py_tp_doc, const_cast<char*>(kDoc)},
+      {Py_mp_subscript, slot(tensor_subscript)},
+      {Py_mp_ass_subscript, slot(tensor_assign_subscript)},
+      {Py_mp_length, slot(tensor_length)},
+      {Py_bf_getbuffer, slot(tensor_get_buffer)},
+      {Py_bf_releasebuffer, slot(tensor_release_buffer)},
+  };
+  for (PyType_Slot* entry = number_slots; entry->slot != 0; ++entry) slots.push_back(*entry);
+  slots.push_back({0, nullptr});
+  // Not immutable: the package adds the methods it writes in Python.
+  PyType_Spec spec = {"thalweg.Tensor", sizeof(TensorObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
+  py::object type = checked(PyType_FromSpec(&spec));
+  tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+  module.attr("Tensor") = type;
+  type.release();
+}
+
+}  // namespace thalweg::python

@@ -1,0 +1,61 @@
+// tensor_object.h: thalweg.Tensor, a hand-written Python type that holds one handle in place.
+#pragma once
+
+#include <span>
+
+#include <thalweg/engine.h>
+#include <thalweg/tensor.h>
+
+#include "python.h"
+
+namespace thalweg::python {
+
+/// A Python tensor. `tensor` is empty while an in-place form on some thread has taken the handle; read it through
+/// `tensor_of`. GIL.
+struct TensorObject {
+  PyObject ob_base;
+  Tensor tensor;
+  PyObject* weak_references;
+};
+
+/// The type; no subclasses, so exact comparison answers "is it a tensor".
+extern PyTypeObject* tensor_type;
+
+inline bool is_tensor(PyObject* object) noexcept { return Py_TYPE(object) == tensor_type; }
+
+namespace detail {
+Tensor& wait_until_returned(TensorObject* object);
+}
+
+/// The handle in `object`, which is a Tensor; waits for an in-place form under way on another thread. The reference
+/// stays valid as long as `object` and the GIL are held, and during calls into the engine (see in_place.h).
+inline Tensor& tensor_of(PyObject* object) {
+  auto* self = reinterpret_cast<TensorObject*>(object);
+  if (!self->tensor) [[unlikely]] return detail::wait_until_returned(self);
+  return self->tensor;
+}
+
+/// A new Python tensor around `tensor`.
+PyObject* wrap(Tensor tensor);
+
+/// The in-place form of `op` on `self`, whose handle is rebound.
+void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const> others, Attributes attributes = {});
+
+/// Rebinds the handle in `self` to `value`.
+void rebind(PyObject* self, Tensor value);
+
+/// Makes the type and adds it to `module`.
+void add_tensor_type(py::module_& module);
+
+// Slots, by file. ---------------------------------------------------------------------------------------------------
+extern PyType_Slot number_slots[];  // number_slots.cpp, ends with {0, nullptr}
+extern PyMethodDef tensor_methods[];  // tensor_methods.cpp
+extern PyGetSetDef tensor_properties[];
+PyObject* tensor_compare(PyObject* left, PyObject* right, int comparison);
+PyObject* tensor_subscript(PyObject* self, PyObject* key);  // subscript.cpp
+int tensor_assign_subscript(PyObject* self, PyObject* key, PyObject* value);
+Py_ssize_t tensor_length(PyObject* self);
+int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags);  // buffers.cpp
+void tensor_release_buffer(PyObject* self, Py_buffer* view);
+
+}  // namespace thalweg::python

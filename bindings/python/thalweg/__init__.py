@@ -1,0 +1,85 @@
+# thalweg: an asynchronous eager tensor engine.
+"""Tensors whose operations return at once and run as nodes of a task graph.
+
+``c = a + b`` checks shapes and dtypes, hands the operation to the engine and returns; reading a value waits for it.
+Errors in shapes, dtypes, axes and indices raise where they are made; an error in the computation raises where the value
+is read, and names the line that issued it.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+import os as _os
+
+from thalweg import _loader  # noqa: F401
+from thalweg import _C
+from thalweg._C import (
+    AttributeError,
+    DeviceError,
+    DTypeError,
+    Engine,
+    EngineError,
+    Error,
+    IndexError,
+    KernelError,
+    OutOfMemoryError,
+    ShapeError,
+    SyncError,
+    Tensor,
+    ValueError,
+    dtype,
+)
+from thalweg._C import bool as bool
+from thalweg._control import *
+from thalweg._control import __all__ as _control_all
+from thalweg._creation import *
+from thalweg._creation import __all__ as _creation_all
+from thalweg._dtypes import *
+from thalweg._dtypes import __all__ as _dtypes_all
+from thalweg._elementwise import *
+from thalweg._elementwise import __all__ as _elementwise_all
+from thalweg._interchange import *
+from thalweg._interchange import __all__ as _interchange_all
+from thalweg._linear_algebra import *
+from thalweg._linear_algebra import __all__ as _linear_algebra_all
+from thalweg._manipulation import *
+from thalweg._manipulation import __all__ as _manipulation_all
+from thalweg._methods import add_methods as _add_methods
+from thalweg._random import *
+from thalweg._random import __all__ as _random_all
+from thalweg._reductions import *
+from thalweg._reductions import __all__ as _reductions_all
+from thalweg._repr import *
+from thalweg._repr import __all__ as _repr_all
+
+__version__: str = _C.__version__
+
+_C._set_package_directory(_os.path.dirname(__file__) + _os.sep)
+_add_methods()
+_atexit.register(_C._at_exit)
+_os.register_at_fork(after_in_child=_C._after_fork_in_child)
+
+# Error classes that share a name with one of Python's are left out: `from thalweg import *` must not replace those.
+__all__ = [
+    "DTypeError",
+    "DeviceError",
+    "Engine",
+    "EngineError",
+    "Error",
+    "KernelError",
+    "OutOfMemoryError",
+    "ShapeError",
+    "SyncError",
+    "Tensor",
+    "dtype",
+    *_control_all,
+    *_creation_all,
+    *_dtypes_all,
+    *_elementwise_all,
+    *_interchange_all,
+    *_linear_algebra_all,
+    *_manipulation_all,
+    *_random_all,
+    *_reductions_all,
+    *_repr_all,
+]

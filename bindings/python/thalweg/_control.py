@@ -1,0 +1,152 @@
+# _control.py: functions about waiting, threads, memory and graph dumps, for the current engine.
+"""Each function acts on the engine that tw.engine() returns: that of the innermost `with engine:`, else the default."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import TracebackType
+
+from thalweg import _C
+from thalweg._typing import DeviceLike, PathOrFile
+
+
+def engine() -> _C.Engine:
+    """The engine that creation functions of this thread use."""
+    return _C.current_engine()
+
+
+def synchronize() -> None:
+    """Waits for everything issued by any thread, then raises the oldest failure nobody has seen."""
+    _C.current_engine().synchronize()
+
+
+def flush() -> None:
+    """Starts what was issued; does not wait."""
+    _C.current_engine().flush()
+
+
+def devices() -> tuple[_C.Device, ...]:
+    """The devices of the engine."""
+    return _C.current_engine().devices()
+
+
+class _Restore:
+    """A setting that was just changed; as a context manager it puts the old one back."""
+
+    def __init__(self, undo: object) -> None:
+        self._undo = undo
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._undo()  # type: ignore[operator]
+
+
+def on_sync(policy: str, /) -> _Restore:
+    """What a blocking read does whose value is not there yet: "allow", "warn" (RuntimeWarning) or "error" (SyncError).
+
+    Takes effect at once, for all threads; used as a context manager it ends with the block.
+    """
+    before = _C.get_sync_policy()
+    _C.set_sync_policy(policy)
+    return _Restore(lambda: _C.set_sync_policy(before))
+
+
+def sync_count() -> int:
+    """Blocking reads so far whose value was not there yet."""
+    return _C.sync_count()
+
+
+def set_num_threads(count: int, /) -> None:
+    """Lets `count` threads run one device's operators at the same time (0: as many as the process may use)."""
+    _C.current_engine().set_num_threads(count)
+
+
+def get_num_threads() -> int:
+    """Threads that may run one device's operators at the same time."""
+    return _C.current_engine().get_num_threads()
+
+
+@contextlib.contextmanager
+def num_threads(count: int, /) -> Iterator[None]:
+    """As set_num_threads, for a block."""
+    chosen = _C.current_engine()
+    before = chosen.get_num_threads()
+    chosen.set_num_threads(count)
+    try:
+        yield
+    finally:
+        chosen.set_num_threads(before)
+
+
+def memory_stats(device: DeviceLike | None = None) -> dict[str, int]:
+    """live_bytes, peak_bytes, cached_bytes and limit_bytes of a device."""
+    return _C.current_engine().memory_stats(device)
+
+
+def reset_peak_memory(device: DeviceLike | None = None) -> None:
+    """Starts the peak anew from the live bytes."""
+    _C.current_engine().reset_peak_memory(device)
+
+
+def empty_cache() -> None:
+    """Gives freed blocks back to the system."""
+    _C.current_engine().empty_cache()
+
+
+def set_memory_limit(bytes: int, /) -> None:
+    """Bytes of tensors per device; 0: no limit. An operation beyond it fails with OutOfMemoryError."""
+    _C.current_engine().set_memory_limit(bytes)
+
+
+def stats() -> dict[str, int]:
+    """Operator counters: issued, executed, failed, run_inline, donated, in_flight."""
+    return _C.current_engine().stats()
+
+
+def _write(text: str, target: PathOrFile) -> None:
+    if hasattr(target, "write"):
+        target.write(text)  # type: ignore[union-attr]
+        return
+    with open(target, "w", encoding="utf-8") as file:  # type: ignore[arg-type]
+        file.write(text)
+
+
+def dump_graph(target: PathOrFile, /) -> None:
+    """Writes the operators and tensors that are live as JSON (tools/graph.schema.json). Disturbs nothing."""
+    _write(_C.current_engine().dump_graph(), target)
+
+
+@contextlib.contextmanager
+def record_graph(target: PathOrFile, /) -> Iterator[None]:
+    """Writes all operators that ran in the block, with times, as JSON."""
+    chosen = _C.current_engine()
+    chosen.start_recording()
+    try:
+        yield
+    finally:
+        _write(chosen.stop_recording(), target)
+
+
+__all__ = [
+    "devices",
+    "dump_graph",
+    "empty_cache",
+    "engine",
+    "flush",
+    "get_num_threads",
+    "memory_stats",
+    "num_threads",
+    "on_sync",
+    "record_graph",
+    "reset_peak_memory",
+    "set_memory_limit",
+    "set_num_threads",
+    "stats",
+    "sync_count",
+    "synchronize",
+]

@@ -1,0 +1,242 @@
+# _creation.py: functions that make tensors.
+"""Creation functions of the array API standard. Default dtypes: float32, int64 and bool."""
+
+from __future__ import annotations
+
+import sys
+
+from thalweg import _C
+from thalweg._C import op
+from thalweg._interchange import from_dlpack
+from thalweg._operations import documented
+from thalweg._typing import Any, DeviceLike, DTypeLike, Scalar, Shape, Tensor
+
+_empty = op("empty")
+_full = op("full")
+_arange = op("arange")
+_linspace = op("linspace")
+_eye = op("eye")
+_astype = op("astype")
+_contiguous = op("contiguous")
+_to_device = op("to_device")
+
+_PYTHON_DATA = (bool, int, float, list, tuple)
+
+
+def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
+    """The values of x as another dtype, with NumPy's casts. copy=False gives x itself where nothing changes."""
+    dtype = _C.dtype(dtype)
+    if dtype != x.dtype or (copy and device is None):
+        x = _astype(x, dtype=dtype)
+    if device is not None and x.device != device:
+        return _to_device(x, device=device)
+    return x
+
+
+def asarray(
+    obj: Any, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None
+) -> Tensor:
+    """A tensor of a number, nested lists, an array, a buffer or an object with __dlpack__.
+
+    Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that tensor; of an
+    array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
+    """
+    if isinstance(obj, Tensor):
+        return _asarray_of_tensor(obj, dtype, device, copy)
+    if copy is False:
+        return _alias(obj, dtype, device)
+    if type(obj) in _PYTHON_DATA:
+        result = _C.from_nested(obj, dtype=dtype, device=device)
+        return _asarray_of_mixed(obj, dtype, device) if result is None else result
+    result = _copy_of_array(obj, device)
+    return result if dtype is None or result.dtype == dtype else _astype(result, dtype=dtype)
+
+
+def tensor(data: Any, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """As asarray, always a copy."""
+    return asarray(data, dtype=dtype, device=device, copy=True)
+
+
+def from_numpy(array: Any, /, *, device: DeviceLike | None = None) -> Tensor:
+    """A tensor with a copy of a NumPy array."""
+    return asarray(array, device=device)
+
+
+def _asarray_of_tensor(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
+    changes = (dtype is not None and x.dtype != _C.dtype(dtype)) or (device is not None and x.device != device)
+    if not changes:
+        return _contiguous(x) if copy else x
+    if copy is False:
+        raise _C.ValueError("asarray: another dtype or device needs a copy and copy is False")
+    return astype(x, x.dtype if dtype is None else dtype, copy=False, device=device)
+
+
+def _alias(obj: Any, dtype: Any, device: Any) -> Tensor:
+    if not hasattr(obj, "__dlpack__"):
+        raise _C.ValueError(f"asarray: {type(obj).__name__} needs a copy and copy is False")
+    return _asarray_of_tensor(from_dlpack(obj), dtype, device, False)
+
+
+def _asarray_of_mixed(obj: Any, dtype: Any, device: Any) -> Tensor:
+    """Lists that hold NumPy scalars or arrays are for NumPy to read; lists of tensors have functions of their own."""
+    leaf = obj
+    while isinstance(leaf, (list, tuple)) and leaf:
+        leaf = leaf[0]
+    if isinstance(leaf, Tensor):
+        raise _C.DTypeError("asarray: a list of tensors; join them with thalweg.stack or concat")
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not hasattr(leaf, "dtype"):
+        raise _C.DTypeError(f"asarray: expected numbers, found {_odd_leaf(obj)}")
+    return asarray(numpy.asarray(obj), dtype=dtype, device=device)
+
+
+def _odd_leaf(obj: Any) -> str:
+    if isinstance(obj, (list, tuple)):
+        return next((odd for odd in map(_odd_leaf, obj) if odd), "")
+    return "" if isinstance(obj, (bool, int, float)) else type(obj).__name__
+
+
+def _copy_of_array(obj: Any, device: Any) -> Tensor:
+    if isinstance(obj, (bool, int, float)) and not hasattr(obj, "__array__"):
+        return _C.from_nested(obj, device=device)
+    if hasattr(obj, "__array__") and "numpy" in sys.modules:
+        import numpy
+
+        obj = numpy.asarray(obj)
+        if not obj.dtype.isnative:
+            obj = obj.astype(obj.dtype.newbyteorder("="))
+    if hasattr(obj, "__array__") or isinstance(obj, (bytes, bytearray, memoryview)) or _has_buffer(obj):
+        try:
+            return _C.from_buffer(obj, device=device)
+        except (_builtin_value_error, BufferError) as error:
+            raise _C.DTypeError(f"asarray: {type(obj).__name__} cannot be read: {error}") from error
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj, device=device, copy=True)
+    raise _C.DTypeError(f"asarray: cannot make a tensor of {type(obj).__name__}")
+
+
+_builtin_value_error = ValueError
+
+
+def _has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    return True
+
+
+def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """A tensor of the shape whose values are whatever its memory held (float32 by default)."""
+    return _empty(shape=shape, dtype="float32" if dtype is None else dtype, device=device)
+
+
+def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """A tensor of zeros (float32 by default)."""
+    return _full(shape=shape, value=0, dtype="float32" if dtype is None else dtype, device=device)
+
+
+def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """A tensor of ones (float32 by default)."""
+    return _full(shape=shape, value=1, dtype="float32" if dtype is None else dtype, device=device)
+
+
+@documented(_full, "A float without dtype gives float32.")
+def full(
+    shape: Shape, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    if dtype is None and isinstance(fill_value, float):
+        dtype = "float32"
+    return _full(shape=shape, value=fill_value, dtype=dtype, device=device)
+
+
+def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """As empty, with the shape, dtype and device of x."""
+    return _empty(shape=x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """As zeros, with the shape, dtype and device of x."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """As ones, with the shape, dtype and device of x."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def full_like(
+    x: Tensor, /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """As full, with the shape, dtype and device of x."""
+    return _full(
+        shape=x.shape,
+        value=fill_value,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
+
+
+@documented(_arange, "With one number it is stop, and start is 0. Floats without dtype give float32.")
+def arange(
+    start: Scalar,
+    /,
+    stop: Scalar | None = None,
+    step: Scalar = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    if stop is None:
+        start, stop = 0, start
+    if dtype is None and any(isinstance(value, float) for value in (start, stop, step)):
+        dtype = "float32"
+    return _arange(start=start, stop=stop, step=step, dtype=dtype, device=device)
+
+
+@documented(_linspace, "float32 by default.")
+def linspace(
+    start: Scalar,
+    stop: Scalar,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    dtype = "float32" if dtype is None else dtype
+    return _linspace(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, device=device)
+
+
+@documented(_eye, "float32 by default.")
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    dtype = "float32" if dtype is None else dtype
+    return _eye(n_rows=n_rows, n_cols=n_cols, k=k, dtype=dtype, device=device)
+
+
+__all__ = [
+    "arange",
+    "asarray",
+    "astype",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_numpy",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]

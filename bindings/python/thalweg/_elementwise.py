@@ -1,0 +1,463 @@
+# _elementwise.py: functions that compute each element from the elements at its place.
+"""Elementwise functions of the array API standard. Numbers take part next to tensors as in NumPy 2."""
+
+from __future__ import annotations
+
+from thalweg._C import op
+from thalweg._operations import documented
+from thalweg._typing import Operand, Tensor
+
+_negative = op("negative")
+_positive = op("positive")
+_abs = op("abs")
+_sign = op("sign")
+_square = op("square")
+_reciprocal = op("reciprocal")
+_logical_not = op("logical_not")
+_bitwise_invert = op("bitwise_invert")
+_isnan = op("isnan")
+_isinf = op("isinf")
+_isfinite = op("isfinite")
+_signbit = op("signbit")
+_floor = op("floor")
+_ceil = op("ceil")
+_trunc = op("trunc")
+_round = op("round")
+_sqrt = op("sqrt")
+_exp = op("exp")
+_expm1 = op("expm1")
+_log = op("log")
+_log1p = op("log1p")
+_log2 = op("log2")
+_log10 = op("log10")
+_sin = op("sin")
+_cos = op("cos")
+_tan = op("tan")
+_asin = op("asin")
+_acos = op("acos")
+_atan = op("atan")
+_sinh = op("sinh")
+_cosh = op("cosh")
+_tanh = op("tanh")
+_asinh = op("asinh")
+_acosh = op("acosh")
+_atanh = op("atanh")
+_add = op("add")
+_subtract = op("subtract")
+_multiply = op("multiply")
+_divide = op("divide")
+_floor_divide = op("floor_divide")
+_remainder = op("remainder")
+_pow = op("pow")
+_minimum = op("minimum")
+_maximum = op("maximum")
+_copysign = op("copysign")
+_atan2 = op("atan2")
+_hypot = op("hypot")
+_logaddexp = op("logaddexp")
+_logical_and = op("logical_and")
+_logical_or = op("logical_or")
+_logical_xor = op("logical_xor")
+_bitwise_and = op("bitwise_and")
+_bitwise_or = op("bitwise_or")
+_bitwise_xor = op("bitwise_xor")
+_bitwise_left_shift = op("bitwise_left_shift")
+_bitwise_right_shift = op("bitwise_right_shift")
+_equal = op("equal")
+_not_equal = op("not_equal")
+_less = op("less")
+_less_equal = op("less_equal")
+_greater = op("greater")
+_greater_equal = op("greater_equal")
+_where = op("where")
+_clip = op("clip")
+
+
+@documented(_negative)
+def negative(x: Operand, /) -> Tensor:
+    return _negative(x)
+
+
+@documented(_positive)
+def positive(x: Operand, /) -> Tensor:
+    return _positive(x)
+
+
+@documented(_abs)
+def abs(x: Operand, /) -> Tensor:
+    return _abs(x)
+
+
+@documented(_sign)
+def sign(x: Operand, /) -> Tensor:
+    return _sign(x)
+
+
+@documented(_square)
+def square(x: Operand, /) -> Tensor:
+    return _square(x)
+
+
+@documented(_reciprocal)
+def reciprocal(x: Operand, /) -> Tensor:
+    return _reciprocal(x)
+
+
+@documented(_logical_not)
+def logical_not(x: Operand, /) -> Tensor:
+    return _logical_not(x)
+
+
+@documented(_bitwise_invert)
+def bitwise_invert(x: Operand, /) -> Tensor:
+    return _bitwise_invert(x)
+
+
+@documented(_isnan)
+def isnan(x: Operand, /) -> Tensor:
+    return _isnan(x)
+
+
+@documented(_isinf)
+def isinf(x: Operand, /) -> Tensor:
+    return _isinf(x)
+
+
+@documented(_isfinite)
+def isfinite(x: Operand, /) -> Tensor:
+    return _isfinite(x)
+
+
+@documented(_signbit)
+def signbit(x: Operand, /) -> Tensor:
+    return _signbit(x)
+
+
+@documented(_floor)
+def floor(x: Operand, /) -> Tensor:
+    return _floor(x)
+
+
+@documented(_ceil)
+def ceil(x: Operand, /) -> Tensor:
+    return _ceil(x)
+
+
+@documented(_trunc)
+def trunc(x: Operand, /) -> Tensor:
+    return _trunc(x)
+
+
+@documented(_round)
+def round(x: Operand, /) -> Tensor:
+    return _round(x)
+
+
+@documented(_sqrt)
+def sqrt(x: Operand, /) -> Tensor:
+    return _sqrt(x)
+
+
+@documented(_exp)
+def exp(x: Operand, /) -> Tensor:
+    return _exp(x)
+
+
+@documented(_expm1)
+def expm1(x: Operand, /) -> Tensor:
+    return _expm1(x)
+
+
+@documented(_log)
+def log(x: Operand, /) -> Tensor:
+    return _log(x)
+
+
+@documented(_log1p)
+def log1p(x: Operand, /) -> Tensor:
+    return _log1p(x)
+
+
+@documented(_log2)
+def log2(x: Operand, /) -> Tensor:
+    return _log2(x)
+
+
+@documented(_log10)
+def log10(x: Operand, /) -> Tensor:
+    return _log10(x)
+
+
+@documented(_sin)
+def sin(x: Operand, /) -> Tensor:
+    return _sin(x)
+
+
+@documented(_cos)
+def cos(x: Operand, /) -> Tensor:
+    return _cos(x)
+
+
+@documented(_tan)
+def tan(x: Operand, /) -> Tensor:
+    return _tan(x)
+
+
+@documented(_asin)
+def asin(x: Operand, /) -> Tensor:
+    return _asin(x)
+
+
+@documented(_acos)
+def acos(x: Operand, /) -> Tensor:
+    return _acos(x)
+
+
+@documented(_atan)
+def atan(x: Operand, /) -> Tensor:
+    return _atan(x)
+
+
+@documented(_sinh)
+def sinh(x: Operand, /) -> Tensor:
+    return _sinh(x)
+
+
+@documented(_cosh)
+def cosh(x: Operand, /) -> Tensor:
+    return _cosh(x)
+
+
+@documented(_tanh)
+def tanh(x: Operand, /) -> Tensor:
+    return _tanh(x)
+
+
+@documented(_asinh)
+def asinh(x: Operand, /) -> Tensor:
+    return _asinh(x)
+
+
+@documented(_acosh)
+def acosh(x: Operand, /) -> Tensor:
+    return _acosh(x)
+
+
+@documented(_atanh)
+def atanh(x: Operand, /) -> Tensor:
+    return _atanh(x)
+
+
+@documented(_add)
+def add(x1: Operand, x2: Operand, /) -> Tensor:
+    return _add(x1, x2)
+
+
+@documented(_subtract)
+def subtract(x1: Operand, x2: Operand, /) -> Tensor:
+    return _subtract(x1, x2)
+
+
+@documented(_multiply)
+def multiply(x1: Operand, x2: Operand, /) -> Tensor:
+    return _multiply(x1, x2)
+
+
+@documented(_divide)
+def divide(x1: Operand, x2: Operand, /) -> Tensor:
+    return _divide(x1, x2)
+
+
+@documented(_floor_divide)
+def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
+    return _floor_divide(x1, x2)
+
+
+@documented(_remainder)
+def remainder(x1: Operand, x2: Operand, /) -> Tensor:
+    return _remainder(x1, x2)
+
+
+@documented(_pow)
+def pow(x1: Operand, x2: Operand, /) -> Tensor:
+    return _pow(x1, x2)
+
+
+@documented(_minimum)
+def minimum(x1: Operand, x2: Operand, /) -> Tensor:
+    return _minimum(x1, x2)
+
+
+@documented(_maximum)
+def maximum(x1: Operand, x2: Operand, /) -> Tensor:
+    return _maximum(x1, x2)
+
+
+@documented(_copysign)
+def copysign(x1: Operand, x2: Operand, /) -> Tensor:
+    return _copysign(x1, x2)
+
+
+@documented(_atan2)
+def atan2(x1: Operand, x2: Operand, /) -> Tensor:
+    return _atan2(x1, x2)
+
+
+@documented(_hypot)
+def hypot(x1: Operand, x2: Operand, /) -> Tensor:
+    return _hypot(x1, x2)
+
+
+@documented(_logaddexp)
+def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
+    return _logaddexp(x1, x2)
+
+
+@documented(_logical_and)
+def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
+    return _logical_and(x1, x2)
+
+
+@documented(_logical_or)
+def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
+    return _logical_or(x1, x2)
+
+
+@documented(_logical_xor)
+def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
+    return _logical_xor(x1, x2)
+
+
+@documented(_bitwise_and)
+def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
+    return _bitwise_and(x1, x2)
+
+
+@documented(_bitwise_or)
+def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
+    return _bitwise_or(x1, x2)
+
+
+@documented(_bitwise_xor)
+def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
+    return _bitwise_xor(x1, x2)
+
+
+@documented(_bitwise_left_shift)
+def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
+    return _bitwise_left_shift(x1, x2)
+
+
+@documented(_bitwise_right_shift)
+def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
+    return _bitwise_right_shift(x1, x2)
+
+
+@documented(_equal)
+def equal(x1: Operand, x2: Operand, /) -> Tensor:
+    return _equal(x1, x2)
+
+
+@documented(_not_equal)
+def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    return _not_equal(x1, x2)
+
+
+@documented(_less)
+def less(x1: Operand, x2: Operand, /) -> Tensor:
+    return _less(x1, x2)
+
+
+@documented(_less_equal)
+def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    return _less_equal(x1, x2)
+
+
+@documented(_greater)
+def greater(x1: Operand, x2: Operand, /) -> Tensor:
+    return _greater(x1, x2)
+
+
+@documented(_greater_equal)
+def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    return _greater_equal(x1, x2)
+
+
+@documented(_where)
+def where(condition: Operand, x1: Operand, x2: Operand, /) -> Tensor:
+    return _where(condition, x1, x2)
+
+
+@documented(_clip, "Without a bound on one side, that side stays as it is.")
+def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    if min is None:
+        return x if max is None else _minimum(x, max)
+    return _maximum(x, min) if max is None else _clip(x, min, max)
+
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "positive",
+    "pow",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+    "where",
+]

@@ -1,0 +1,80 @@
+# _interchange.py: tensors and other libraries: NumPy, DLPack, pickle, copy.
+"""Bytes go out without a copy and read-only; they come in by copy, but for from_dlpack, which aliases."""
+
+from __future__ import annotations
+
+import pickle
+
+from thalweg import _C
+from thalweg._C import op
+from thalweg._typing import Any, DeviceLike, Tensor
+
+_to_device = op("to_device")
+_contiguous = op("contiguous")
+_reshape = op("reshape")
+
+
+def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the bytes of an object with __dlpack__, without a copy unless copy is True.
+
+    The source must not be changed while the tensor is in use: operations that have not run yet would see the change.
+    """
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer of DLPack 0.x
+        capsule = x.__dlpack__()
+    result = _C.from_dlpack(capsule, copy=copy is True)
+    if device is None or result.device == device:
+        return result
+    if copy is False:
+        raise _C.ValueError(f"from_dlpack: {device} needs a copy and copy is False")
+    return _to_device(result, device=device)
+
+
+def to_numpy(self: Tensor) -> Any:
+    """Waits, then a read-only NumPy array over the tensor's bytes (cpu devices: no copy)."""
+    import numpy
+
+    if self.size == 0:
+        return _read_only(numpy.empty(self.shape, dtype=str(self.dtype)))
+    return numpy.asarray(memoryview(self))
+
+
+def _read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """NumPy's conversion protocol: read-only without a copy; copy=True gives an array of its own."""
+    result = to_numpy(self)
+    if dtype is not None and result.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"__array__: {self.dtype} to {dtype} needs a copy and copy is False")
+        return result.astype(dtype)
+    return result.copy() if copy else result
+
+
+def rebuild(data: Any, dtype: str, shape: tuple[int, ...], device: str) -> Tensor:
+    """The tensor of a pickle. On a machine without that device it goes to the default one."""
+    engine = _C.current_engine()
+    where = device if any(str(each) == device for each in engine.devices()) else None
+    return _C.from_bytes(data, dtype, shape, where)
+
+
+def reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
+    """Waits, then what pickle needs; from protocol 5 on the bytes may travel out of band."""
+    flat = _reshape(self, shape=-1)
+    buffer = memoryview(flat) if flat.size else memoryview(b"")
+    data = pickle.PickleBuffer(buffer) if protocol >= 5 else buffer.tobytes()
+    return rebuild, (data, str(self.dtype), self.shape, str(self.device))
+
+
+def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """Another tensor with bytes of its own."""
+    result = _contiguous(self)
+    memo[id(self)] = result
+    return result
+
+
+__all__ = ["from_dlpack"]

@@ -1,0 +1,204 @@
+# _manipulation.py: functions that rearrange elements; most results are views that share bytes.
+"""Manipulation functions of the array API standard, and NumPy's split."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+from thalweg import _C
+from thalweg._C import op
+from thalweg._operations import documented
+from thalweg._typing import Axis, Operand, Shape, Tensor
+
+_reshape = op("reshape")
+_permute_dims = op("permute_dims")
+_broadcast_to = op("broadcast_to")
+_expand_dims = op("expand_dims")
+_squeeze = op("squeeze")
+_flip = op("flip")
+_concat = op("concat")
+_roll = op("roll")
+_take = op("take")
+_diagonal = op("diagonal")
+_contiguous = op("contiguous")
+
+
+def _axis_of(name: str, axis: int, rank: int) -> int:
+    position = axis + rank if axis < 0 else axis
+    if not 0 <= position < rank:
+        raise _C.IndexError(f"{name}: axis {axis} is out of bounds for {rank} dimensions")
+    return position
+
+
+def _tensors(name: str, arrays: Sequence[Operand]) -> list[Tensor]:
+    if isinstance(arrays, Tensor):
+        arrays = builtins.list(arrays)
+    if not isinstance(arrays, (list, tuple)):
+        raise _C.DTypeError(f"{name}: expected a list or tuple of tensors, not {type(arrays).__name__}")
+    return builtins.list(arrays)
+
+
+@documented(_reshape, "copy: None copies where strides do not allow a view; True always; False never (ValueError).")
+def reshape(x: Tensor, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
+    if copy is True:
+        return _reshape(_contiguous(x), shape=shape)
+    if copy is False and not _is_contiguous(x):
+        raise _C.ValueError(f"reshape: shape {x.shape} with strides {x.strides} needs a copy and copy is False")
+    return _reshape(x, shape=shape)
+
+
+def _is_contiguous(x: Tensor) -> bool:
+    expected = x.itemsize
+    for size, stride in zip(reversed(x.shape), reversed(x.strides)):
+        if size > 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+@documented(_permute_dims)
+def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
+    return _permute_dims(x, axes=axes)
+
+
+@documented(_permute_dims)
+def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
+    return _permute_dims(x, axes=axes)
+
+
+def moveaxis(x: Tensor, source: Shape, destination: Shape, /) -> Tensor:
+    """x with some axes moved to other positions; the others keep their order. Shares x's bytes."""
+    sources = [source] if isinstance(source, int) else builtins.list(source)
+    targets = [destination] if isinstance(destination, int) else builtins.list(destination)
+    if len(sources) != len(targets):
+        raise _C.ValueError(f"moveaxis: {len(sources)} source axes for {len(targets)} destinations")
+    sources = [_axis_of("moveaxis", axis, x.ndim) for axis in sources]
+    targets = [_axis_of("moveaxis", axis, x.ndim) for axis in targets]
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources)):
+        order.insert(target, axis)
+    return _permute_dims(x, axes=order)
+
+
+@documented(_broadcast_to)
+def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
+    return _broadcast_to(x, shape=shape)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that tensors of these shapes broadcast to; raises ShapeError if they do not."""
+    result: list[int] = []
+    for shape in shapes:
+        shape = builtins.list(shape)
+        result = [1] * (len(shape) - len(result)) + result
+        offset = len(result) - len(shape)
+        for axis, size in enumerate(shape, offset):
+            if result[axis] == 1:
+                result[axis] = size
+            elif size not in (1, result[axis]):
+                text = " and ".join(str(tuple(each)) for each in shapes)
+                raise _C.ShapeError(f"broadcast_shapes: shapes {text} do not broadcast at axis {axis - len(result)}")
+    return tuple(result)
+
+
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+    """The tensors broadcast to their common shape. The results share their bytes."""
+    shape = broadcast_shapes(*(array.shape for array in arrays))
+    return tuple(_broadcast_to(array, shape=shape) for array in arrays)
+
+
+@documented(_expand_dims)
+def expand_dims(x: Tensor, /, *, axis: int | Sequence[int] = 0) -> Tensor:
+    return _expand_dims(x, axis=axis)
+
+
+@documented(_squeeze)
+def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
+    return _squeeze(x, axis=axis)
+
+
+@documented(_flip)
+def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
+    return _flip(x, axis=axis)
+
+
+@documented(_roll)
+def roll(x: Tensor, /, shift: int | Sequence[int], *, axis: Axis = None) -> Tensor:
+    return _roll(x, shift=shift, axis=axis)
+
+
+@documented(_concat)
+def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+    tensors = _tensors("concat", arrays)
+    if axis is None:
+        return _concat(*(_reshape(each, shape=-1) for each in tensors), axis=0)
+    return _concat(*tensors, axis=axis)
+
+
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """The tensors, all of one shape, joined along a new axis. Raises ShapeError where shapes differ."""
+    tensors = _tensors("stack", arrays)
+    for each in tensors:
+        if each.shape != tensors[0].shape:
+            raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {each.shape} differ")
+    return _concat(*(_expand_dims(each, axis=axis) for each in tensors), axis=axis)
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The parts of x along an axis, without that axis. They share x's bytes."""
+    position = _axis_of("unstack", axis, x.ndim)
+    before = (slice(None),) * position
+    return tuple(x[(*before, i)] for i in range(x.shape[position]))
+
+
+def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0) -> list[Tensor]:
+    """x cut along an axis: into a number of equal parts, or before each of the given positions (NumPy's split).
+
+    The parts share x's bytes. Raises ShapeError if the parts would not be equal.
+    """
+    position = _axis_of("split", axis, x.ndim)
+    size = x.shape[position]
+    if isinstance(indices_or_sections, int):
+        parts = indices_or_sections
+        if parts < 1 or size % parts != 0:
+            raise _C.ShapeError(f"split: axis {axis} of size {size} does not divide into {parts} equal parts")
+        cuts = [size // parts * i for i in range(1, parts)]
+    else:
+        cuts = [int(cut) for cut in indices_or_sections]
+    before = (slice(None),) * position
+    bounds = [None, *cuts, None]
+    return [x[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:])]
+
+
+@documented(_take)
+def take(x: Tensor, indices: Tensor | Sequence[int], /, *, axis: int | None = None) -> Tensor:
+    if isinstance(indices, (list, tuple)):
+        indices = _C.from_nested(indices, dtype=None if indices else "int64")
+    return _take(x, indices, axis=axis)
+
+
+@documented(_diagonal)
+def diagonal(x: Tensor, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    return _diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "concat",
+    "diagonal",
+    "expand_dims",
+    "flip",
+    "moveaxis",
+    "permute_dims",
+    "reshape",
+    "roll",
+    "split",
+    "squeeze",
+    "stack",
+    "take",
+    "transpose",
+    "unstack",
+]

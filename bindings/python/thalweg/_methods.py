@@ -1,0 +1,229 @@
+# _methods.py: the methods of Tensor that are functions of the package.
+"""Adds methods to Tensor. The extension holds those that touch the handle itself; `_C.pyi` lists both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from thalweg import _asyncio, _C, _creation, _elementwise, _interchange, _linear_algebra, _manipulation, _reductions, _repr
+from thalweg._typing import Any, Axis, DeviceLike, DTypeLike, Operand, Shape, Tensor
+
+
+def _shape_arguments(shape: tuple[Any, ...]) -> Any:
+    return shape[0] if len(shape) == 1 else shape
+
+
+def _sum(self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    return _reductions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _prod(self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    return _reductions.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _mean(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    return _reductions.mean(self, axis=axis, keepdims=keepdims)
+
+
+def _max(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    return _reductions.max(self, axis=axis, keepdims=keepdims)
+
+
+def _min(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    return _reductions.min(self, axis=axis, keepdims=keepdims)
+
+
+def _any(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    return _reductions.any(self, axis=axis, keepdims=keepdims)
+
+
+def _all(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    return _reductions.all(self, axis=axis, keepdims=keepdims)
+
+
+def _var(self: Tensor, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    return _reductions.var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+
+def _std(self: Tensor, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    return _reductions.std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+
+def _argmax(self: Tensor, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    return _reductions.argmax(self, axis=axis, keepdims=keepdims)
+
+
+def _argmin(self: Tensor, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    return _reductions.argmin(self, axis=axis, keepdims=keepdims)
+
+
+def _reshape(self: Tensor, *shape: Any) -> Tensor:
+    return _manipulation.reshape(self, _shape_arguments(shape))
+
+
+def _flatten(self: Tensor) -> Tensor:
+    """The elements in C order, along one axis."""
+    return _manipulation.reshape(self, -1)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    if not axes or axes == (None,):
+        return _manipulation.transpose(self)
+    return _manipulation.transpose(self, _shape_arguments(axes))
+
+
+def _permute(self: Tensor, *axes: Any) -> Tensor:
+    """The tensor with its axes in the given order. Shares its bytes."""
+    return _manipulation.permute_dims(self, _shape_arguments(axes))
+
+
+def _squeeze(self: Tensor, axis: Axis = None) -> Tensor:
+    return _manipulation.squeeze(self, axis)
+
+
+def _expand_dims(self: Tensor, axis: Any = 0) -> Tensor:
+    return _manipulation.expand_dims(self, axis=axis)
+
+
+def _broadcast_to(self: Tensor, shape: Shape) -> Tensor:
+    return _manipulation.broadcast_to(self, shape)
+
+
+def _take(self: Tensor, indices: Any, axis: int | None = None) -> Tensor:
+    return _manipulation.take(self, indices, axis=axis)
+
+
+def _astype(self: Tensor, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
+    """The values as another dtype, with NumPy's casts. copy=False gives the tensor itself where nothing changes."""
+    return _creation.astype(self, dtype, copy=copy)
+
+
+def _clip(self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """The values kept between two bounds."""
+    return _elementwise.clip(self, min, max)
+
+
+def _round(self: Tensor, ndigits: int | None = None) -> Tensor:
+    """round(): the nearest integers, the even one of two equally near."""
+    if ndigits is not None:
+        raise _C.ValueError("round: digits are not supported; scale, round and scale back")
+    return _elementwise.round(self)
+
+
+def _to_device(self: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
+    """The tensor on another device; itself if it is there (array API standard)."""
+    if stream is not None:
+        raise _C.ValueError("to_device: streams are the engine's; stream must be None")
+    return self if self.device == device else _creation._to_device(self, device=device)
+
+
+def _to(self: Tensor, device: DeviceLike, /) -> Tensor:
+    """The tensor on another device; itself if it is there."""
+    return self if self.device == device else _creation._to_device(self, device=device)
+
+
+def _get_transpose(self: Tensor) -> Tensor:
+    return _manipulation.transpose(self)
+
+
+def _get_matrix_transpose(self: Tensor) -> Tensor:
+    return _linear_algebra.matrix_transpose(self)
+
+
+def _iterate(self: Tensor) -> Iterator[Tensor]:
+    if self.ndim == 0:
+        raise _C.DTypeError("iter: a 0-d tensor has no axis to go along")
+    return (self[i] for i in range(self.shape[0]))
+
+
+def _contains(self: Tensor, value: Any) -> bool:
+    found = self == value
+    return isinstance(found, Tensor) and bool(_reductions.any(found))
+
+
+def _complex(self: Tensor) -> complex:
+    return complex(float(self))
+
+
+def _divmod(self: Tensor, other: Operand) -> tuple[Tensor, Tensor]:
+    return self // other, self % other
+
+
+def _rdivmod(self: Tensor, other: Operand) -> tuple[Tensor, Tensor]:
+    return other // self, other % self
+
+
+def _in_place(name: str, operation: str) -> Any:
+    issue = _C.op(operation).in_place
+
+    def method(self: Tensor, other: Operand, /) -> Tensor:
+        return issue(self, other)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Rebinds the tensor to the result of {operation} with `other`, and returns it."
+    return method
+
+
+_BY_NAME = {
+    "__array__": _interchange.array,
+    "__await__": _asyncio.await_tensor,
+    "__complex__": _complex,
+    "__contains__": _contains,
+    "__deepcopy__": _interchange.deepcopy_tensor,
+    "__divmod__": _divmod,
+    "__format__": _repr.tensor_format,
+    "__iter__": _iterate,
+    "__rdivmod__": _rdivmod,
+    "__reduce_ex__": _interchange.reduce_ex,
+    "__repr__": _repr.tensor_repr,
+    "__round__": _round,
+    "all": _all,
+    "any": _any,
+    "argmax": _argmax,
+    "argmin": _argmin,
+    "astype": _astype,
+    "broadcast_to": _broadcast_to,
+    "clip": _clip,
+    "expand_dims": _expand_dims,
+    "flatten": _flatten,
+    "max": _max,
+    "mean": _mean,
+    "min": _min,
+    "numpy": _interchange.to_numpy,
+    "permute": _permute,
+    "prod": _prod,
+    "reshape": _reshape,
+    "squeeze": _squeeze,
+    "std": _std,
+    "sum": _sum,
+    "take": _take,
+    "to": _to,
+    "to_device": _to_device,
+    "transpose": _transpose,
+    "var": _var,
+}
+
+# Functions of one tensor that are methods as they are.
+_UNARY = (
+    "abs ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2 logical_not negative reciprocal round "
+    "sign sin sinh sqrt square tan tanh trunc"
+).split()
+
+_IN_PLACE = {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "divide"}
+
+
+def add_methods() -> None:
+    """Sets the methods on Tensor; called once, when the package is imported."""
+    for name in _UNARY:
+        setattr(Tensor, name, getattr(_elementwise, name))
+    for name, method in _BY_NAME.items():
+        same = getattr(getattr(_reductions, name, None) or getattr(_manipulation, name, None), "__doc__", None)
+        if method.__doc__ is None and same:
+            method.__doc__ = same
+        method.__name__ = name
+        method.__qualname__ = f"Tensor.{name}"
+        setattr(Tensor, name, method)
+    for name, operation in _IN_PLACE.items():
+        setattr(Tensor, name, _in_place(name, operation))
+    Tensor.T = property(_get_transpose, doc="The tensor with its axes reversed.")
+    Tensor.mT = property(_get_matrix_transpose, doc="The matrices in the last two axes, transposed.")

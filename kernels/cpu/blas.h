@@ -1,0 +1,47 @@
+// blas.h: the matrix products of an OpenBLAS that is opened at the first use, one thread per call.
+#pragma once
+
+#include <cstdint>
+
+namespace thalweg::cpu {
+
+/// A matrix that BLAS can read as it lies: one of its strides is 1 (or does not matter), the other,
+/// `leading`, is large enough.
+template <class T>
+struct BlasMatrix {
+  const T* data;
+  std::int64_t leading;
+  bool transposed;  ///< rows are 1 apart, columns `leading`
+};
+
+/// A vector of elements `stride` apart; the stride is positive.
+template <class T>
+struct BlasVector {
+  const T* data;
+  std::int64_t stride;
+};
+
+struct GemmSize {
+  std::int64_t m, n, k;
+};
+
+/// Loads OpenBLAS unless that has happened. Looks for, in this order: the file named by $THALWEG_BLAS; the
+/// serial build beside the C library (Debian keeps it in openblas-serial/); libopenblas.so.0 on the loader's
+/// path; an OpenBLAS of NumPy's or SciPy's wheel that the process has loaded. Throws EngineError naming what
+/// to install if there is none. Any thread; a failed attempt is repeated by the next call.
+void load_blas();
+
+/// Rows `result_leading` apart of a row-major (m, n) result = a (m, k) times b (k, n). `load_blas` has
+/// succeeded; sizes and strides fit 31 bits.
+void gemm(GemmSize size, BlasMatrix<float> a, BlasMatrix<float> b, float* result,
+          std::int64_t result_leading) noexcept;
+void gemm(GemmSize size, BlasMatrix<double> a, BlasMatrix<double> b, double* result,
+          std::int64_t result_leading) noexcept;
+
+/// Contiguous result (rows) = a (rows, columns) times x (columns), under the same conditions.
+void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<float> a, BlasVector<float> x,
+          float* result) noexcept;
+void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<double> a, BlasVector<double> x,
+          double* result) noexcept;
+
+}  // namespace thalweg::cpu

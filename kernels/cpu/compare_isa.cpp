@@ -1,0 +1,60 @@
+// compare_isa.cpp: inner loops whose output or condition is bool, compiled once per instruction set.
+#include "kernels/cpu/loops.h"
+
+namespace thalweg::cpu::THALWEG_ISA {
+namespace {
+
+using namespace functors;
+
+template <class F>
+void fill_comparison(ElementwiseTable& table, CompareFn fn) {
+  int index = static_cast<int>(fn);
+  fill_compare<F>(table.compare[index], NumericTypes{});
+  fill_compare<F>(table.compare[index], BoolTypes{});
+  table.compare_uint64_int64[index] = binary_loop<CompareMixed<F>, uint64_t, int64_t, bool>;
+  table.compare_int64_uint64[index] = binary_loop<CompareMixed<F>, int64_t, uint64_t, bool>;
+}
+
+template <class F>
+void fill_logic(ElementwiseTable& table, BinaryFn fn) {
+  fill_compare<F>(table.binary[static_cast<int>(fn)], NumericTypes{});
+  fill_compare<F>(table.binary[static_cast<int>(fn)], BoolTypes{});
+}
+
+template <class F>
+void fill_test(ElementwiseTable& table, UnaryFn fn) {
+  fill_predicate<F>(table.unary[static_cast<int>(fn)], NumericTypes{});
+  fill_predicate<F>(table.unary[static_cast<int>(fn)], BoolTypes{});
+}
+
+struct Select {
+  template <class T>
+  THALWEG_HD T operator()(bool condition, T x, T y) const {
+    return condition ? x : y;
+  }
+};
+
+}  // namespace
+
+void fill_compare_and_logic(ElementwiseTable& table) {
+  fill_comparison<Equal>(table, CompareFn::equal);
+  fill_comparison<NotEqual>(table, CompareFn::not_equal);
+  fill_comparison<Less>(table, CompareFn::less);
+  fill_comparison<LessEqual>(table, CompareFn::less_equal);
+  fill_comparison<Greater>(table, CompareFn::greater);
+  fill_comparison<GreaterEqual>(table, CompareFn::greater_equal);
+  fill_logic<LogicalAnd>(table, BinaryFn::logical_and);
+  fill_logic<LogicalOr>(table, BinaryFn::logical_or);
+  fill_logic<LogicalXor>(table, BinaryFn::logical_xor);
+  fill_test<LogicalNot>(table, UnaryFn::logical_not);
+  fill_test<IsNan>(table, UnaryFn::isnan);
+  fill_test<IsInf>(table, UnaryFn::isinf);
+  fill_test<IsFinite>(table, UnaryFn::isfinite);
+  fill_test<SignBit>(table, UnaryFn::signbit);
+  table.where[0] = ternary_loop<Select, bool, uint8_t, uint8_t, uint8_t>;
+  table.where[1] = ternary_loop<Select, bool, uint16_t, uint16_t, uint16_t>;
+  table.where[2] = ternary_loop<Select, bool, uint32_t, uint32_t, uint32_t>;
+  table.where[3] = ternary_loop<Select, bool, uint64_t, uint64_t, uint64_t>;
+}
+
+}  // namespace thalweg::cpu::THALWEG_ISA

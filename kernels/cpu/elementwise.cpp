@@ -1,0 +1,132 @@
+// elementwise.cpp: kernels of arithmetic, comparison, logic, bit operations, mathematical functions, where
+// and clip.
+#include "kernels/cpu/elementwise.h"
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <thalweg/errors.h>
+
+#include "kernels/cpu/register.h"
+#include "kernels/cpu/strided_loop.h"
+
+namespace thalweg::cpu {
+
+THALWEG_DECLARE_PER_ISA(fill_arithmetic, ElementwiseTable)
+THALWEG_DECLARE_PER_ISA(fill_compare_and_logic, ElementwiseTable)
+THALWEG_DECLARE_PER_ISA(fill_math, ElementwiseTable)
+THALWEG_DECLARE_PER_ISA(fill_casts, ElementwiseTable)
+
+namespace {
+
+static_assert(kLoopDTypes == kDTypeCount);
+static_assert(kLoopIndex<bool> == static_cast<int>(DType::bool_) &&
+              kLoopIndex<std::int8_t> == static_cast<int>(DType::int8) &&
+              kLoopIndex<std::int64_t> == static_cast<int>(DType::int64) &&
+              kLoopIndex<std::uint8_t> == static_cast<int>(DType::uint8) &&
+              kLoopIndex<std::uint64_t> == static_cast<int>(DType::uint64) &&
+              kLoopIndex<float> == static_cast<int>(DType::float32) &&
+              kLoopIndex<double> == static_cast<int>(DType::float64));
+
+// One static per set: the filling functions themselves need the instruction set they fill for.
+template <Isa isa>
+const ElementwiseTable& table_of() {
+  static const ElementwiseTable table = [] {
+    ElementwiseTable fresh{};
+    fill_arithmetic(isa, fresh);
+    fill_compare_and_logic(isa, fresh);
+    fill_math(isa, fresh);
+    fill_casts(isa, fresh);
+    return fresh;
+  }();
+  return table;
+}
+
+void run_row(const KernelContext& context, const Loop* row) {
+  DType dtype = context.input(0).dtype();
+  Loop loop = row[static_cast<int>(dtype)];
+  if (loop == nullptr) {
+    throw KernelError(context.op().name + ": there is no cpu kernel for " + std::string(name(dtype)));
+  }
+  run_loop(context, loop, context.inputs());
+}
+
+void run_compare(const KernelContext& context, const ElementwiseTable& table, CompareFn fn) {
+  DType a = context.input(0).dtype();
+  int index = static_cast<int>(fn);
+  if (a == context.input(1).dtype()) return run_row(context, table.compare[index]);
+  const Loop* mixed = a == DType::uint64 ? table.compare_uint64_int64 : table.compare_int64_uint64;
+  run_loop(context, mixed[index], context.inputs());
+}
+
+template <class T>
+bool any_negative(const T* data, const Shape& shape, const Strides& strides, int axis) {
+  if (axis == static_cast<int>(shape.size())) return *data < 0;
+  std::int64_t size = shape[axis];
+  std::int64_t stride = strides[axis];
+  bool found = false;
+  if (axis + 1 == static_cast<int>(shape.size())) {
+    for (std::int64_t i = 0; i < size; ++i) found |= data[i * stride] < 0;
+    return found;
+  }
+  for (std::int64_t i = 0; i < size && !found; ++i)
+    found = any_negative(data + i * stride, shape, strides, axis + 1);
+  return found;
+}
+
+/// NumPy raises for integers to negative integer powers, whatever the base.
+void check_exponents(const KernelContext& context) {
+  const TensorView& exponent = context.input(1);
+  if (kind(exponent.dtype()) != DTypeKind::signed_integer || context.output().numel() == 0) return;
+  visit_dtype(exponent.dtype(), [&]<class T>() {
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      if (!any_negative(exponent.as<T>(), exponent.shape(), exponent.strides(), 0)) return;
+      throw ValueError(context.op().name +
+                       ": Integers to negative integer powers are not allowed; use a float base");
+    }
+  });
+}
+
+void run_where(const KernelContext& context, const ElementwiseTable& table) {
+  int size = static_cast<int>(item_size(context.output().dtype()));
+  run_loop(context, table.where[size == 8 ? 3 : size / 2], context.inputs());
+}
+
+}  // namespace
+
+const ElementwiseTable& elementwise_table(Isa isa) {
+  switch (isa) {
+    case Isa::avx512: return table_of<Isa::avx512>();
+    case Isa::avx2: return table_of<Isa::avx2>();
+    case Isa::baseline: break;
+  }
+  return table_of<Isa::baseline>();
+}
+
+void register_elementwise_kernels(KernelRegistry& registry) {
+  const ElementwiseTable& table = elementwise_table(active_isa());
+  auto add = [&](std::string_view op, auto kernel) { registry.add(op, DeviceType::cpu, std::move(kernel)); };
+  auto add_row = [&](std::string_view op, const Loop* row) {
+    add(op, [row](const KernelContext& context) { run_row(context, row); });
+  };
+#define THALWEG_ADD_UNARY(fn) add_row(#fn, table.unary[static_cast<int>(UnaryFn::fn)]);
+#define THALWEG_ADD_BINARY(fn) \
+  if (BinaryFn::fn != BinaryFn::pow) add_row(#fn, table.binary[static_cast<int>(BinaryFn::fn)]);
+#define THALWEG_ADD_COMPARE(fn) \
+  add(#fn, [&table](const KernelContext& context) { run_compare(context, table, CompareFn::fn); });
+  THALWEG_UNARY_FNS(THALWEG_ADD_UNARY)
+  THALWEG_BINARY_FNS(THALWEG_ADD_BINARY)
+  THALWEG_COMPARE_FNS(THALWEG_ADD_COMPARE)
+#undef THALWEG_ADD_UNARY
+#undef THALWEG_ADD_BINARY
+#undef THALWEG_ADD_COMPARE
+  add("pow", [row = table.binary[static_cast<int>(BinaryFn::pow)]](const KernelContext& context) {
+    check_exponents(context);
+    run_row(context, row);
+  });
+  add("where", [&table](const KernelContext& context) { run_where(context, table); });
+  add_row("clip", table.clip);
+}
+
+}  // namespace thalweg::cpu

@@ -1,0 +1,119 @@
+// loops.h: inner loops over a functor, for files compiled once per instruction set.
+#pragma once
+
+#include <stdint.h>
+
+#include "kernels/cpu/elementwise_table.h"
+#include "kernels/functors.h"
+
+// The output is either apart from an input or its very bytes; neither carries a value from one turn to the
+// next, which the compiler cannot see by itself.
+#if defined(__clang__)
+#define THALWEG_INDEPENDENT_TURNS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define THALWEG_INDEPENDENT_TURNS _Pragma("GCC ivdep")
+#endif
+
+namespace thalweg::cpu {
+// Unnamed, so that each instruction set keeps its own copy.
+namespace {
+
+template <class F, class In, class Out>
+void unary_loop(char* const* data, const int64_t* steps, int64_t count) {
+  const F f{};
+  if (steps[0] == sizeof(Out) && steps[1] == sizeof(In)) {
+    Out* out = reinterpret_cast<Out*>(data[0]);
+    const In* in = reinterpret_cast<const In*>(data[1]);
+    THALWEG_INDEPENDENT_TURNS
+    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    *reinterpret_cast<Out*>(data[0] + i * steps[0]) = f(*reinterpret_cast<const In*>(data[1] + i * steps[1]));
+  }
+}
+
+template <class F, class A, class B, class Out>
+void binary_loop(char* const* data, const int64_t* steps, int64_t count) {
+  const F f{};
+  Out* out = reinterpret_cast<Out*>(data[0]);
+  const A* a = reinterpret_cast<const A*>(data[1]);
+  const B* b = reinterpret_cast<const B*>(data[2]);
+  bool dense_out = steps[0] == sizeof(Out);
+  bool dense_a = steps[1] == sizeof(A);
+  bool dense_b = steps[2] == sizeof(B);
+  if (dense_out && dense_a && dense_b) {
+    THALWEG_INDEPENDENT_TURNS
+    for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i]);
+  } else if (dense_out && dense_a && steps[2] == 0) {
+    const B fixed = *b;
+    THALWEG_INDEPENDENT_TURNS
+    for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], fixed);
+  } else if (dense_out && dense_b && steps[1] == 0) {
+    const A fixed = *a;
+    THALWEG_INDEPENDENT_TURNS
+    for (int64_t i = 0; i < count; ++i) out[i] = f(fixed, b[i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      *reinterpret_cast<Out*>(data[0] + i * steps[0]) =
+          f(*reinterpret_cast<const A*>(data[1] + i * steps[1]),
+            *reinterpret_cast<const B*>(data[2] + i * steps[2]));
+    }
+  }
+}
+
+template <class F, class A, class B, class C, class Out>
+void ternary_loop(char* const* data, const int64_t* steps, int64_t count) {
+  const F f{};
+  Out* out = reinterpret_cast<Out*>(data[0]);
+  const A* a = reinterpret_cast<const A*>(data[1]);
+  const B* b = reinterpret_cast<const B*>(data[2]);
+  const C* c = reinterpret_cast<const C*>(data[3]);
+  bool dense = steps[0] == sizeof(Out) && steps[1] == sizeof(A);
+  if (dense && steps[2] == sizeof(B) && steps[3] == sizeof(C)) {
+    THALWEG_INDEPENDENT_TURNS
+    for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i], c[i]);
+  } else if (dense && steps[2] == 0 && steps[3] == 0) {
+    const B fixed_b = *b;
+    const C fixed_c = *c;
+    THALWEG_INDEPENDENT_TURNS
+    for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], fixed_b, fixed_c);
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      *reinterpret_cast<Out*>(data[0] + i * steps[0]) =
+          f(*reinterpret_cast<const A*>(data[1] + i * steps[1]),
+            *reinterpret_cast<const B*>(data[2] + i * steps[2]),
+            *reinterpret_cast<const C*>(data[3] + i * steps[3]));
+    }
+  }
+}
+
+/// A list of types over which a row of a table is filled.
+template <class... T>
+struct Types {};
+using SignedTypes = Types<int8_t, int16_t, int32_t, int64_t>;
+using IntegerTypes = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
+using FloatingTypes = Types<float, double>;
+using NumericTypes =
+    Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float, double>;
+using BoolTypes = Types<bool>;
+
+template <class F, class... T>
+void fill_unary(Loop* row, Types<T...>) {
+  ((row[kLoopIndex<T>] = unary_loop<F, T, T>), ...);
+}
+template <class F, class... T>
+void fill_predicate(Loop* row, Types<T...>) {
+  ((row[kLoopIndex<T>] = unary_loop<F, T, bool>), ...);
+}
+template <class F, class... T>
+void fill_binary(Loop* row, Types<T...>) {
+  ((row[kLoopIndex<T>] = binary_loop<F, T, T, T>), ...);
+}
+template <class F, class... T>
+void fill_compare(Loop* row, Types<T...>) {
+  ((row[kLoopIndex<T>] = binary_loop<F, T, T, bool>), ...);
+}
+
+}  // namespace
+}  // namespace thalweg::cpu

@@ -1,0 +1,261 @@
+// math_isa.cpp: inner loops of roots, roundings and transcendental functions, compiled once per instruction
+// set. Errors are at most one unit in the last place (SLEEF's u10 functions).
+#include "kernels/cpu/vector_math.h"
+
+namespace thalweg::cpu::THALWEG_ISA {
+namespace {
+
+/// Calls SLEEF for both dtypes: `Exp::F32::apply(vector)`.
+#define THALWEG_SLEEF_UNARY(Name, function, accuracy)          \
+  struct Name {                                                \
+    struct F32 {                                               \
+      using Lanes = Float32Lanes;                              \
+      static THALWEG_HD Lanes::Vector apply(Lanes::Vector x) { \
+        return THALWEG_SLEEF_F32(function, accuracy)(x);       \
+      }                                                        \
+    };                                                         \
+    struct F64 {                                               \
+      using Lanes = Float64Lanes;                              \
+      static THALWEG_HD Lanes::Vector apply(Lanes::Vector x) { \
+        return THALWEG_SLEEF_F64(function, accuracy)(x);       \
+      }                                                        \
+    };                                                         \
+  };
+#define THALWEG_SLEEF_BINARY(Name, function, accuracy)                          \
+  struct Name {                                                                 \
+    struct F32 {                                                                \
+      using Lanes = Float32Lanes;                                               \
+      static THALWEG_HD Lanes::Vector apply(Lanes::Vector a, Lanes::Vector b) { \
+        return THALWEG_SLEEF_F32(function, accuracy)(a, b);                     \
+      }                                                                         \
+    };                                                                          \
+    struct F64 {                                                                \
+      using Lanes = Float64Lanes;                                               \
+      static THALWEG_HD Lanes::Vector apply(Lanes::Vector a, Lanes::Vector b) { \
+        return THALWEG_SLEEF_F64(function, accuracy)(a, b);                     \
+      }                                                                         \
+    };                                                                          \
+  };
+
+THALWEG_SLEEF_UNARY(Exp, exp, u10)
+THALWEG_SLEEF_UNARY(Expm1, expm1, u10)
+THALWEG_SLEEF_UNARY(Log, log, u10)
+THALWEG_SLEEF_UNARY(RawLog1p, log1p, u10)
+THALWEG_SLEEF_UNARY(Log2, log2, u10)
+THALWEG_SLEEF_UNARY(Log10, log10, u10)
+THALWEG_SLEEF_UNARY(Sin, sin, u10)
+THALWEG_SLEEF_UNARY(Cos, cos, u10)
+THALWEG_SLEEF_UNARY(Tan, tan, u10)
+THALWEG_SLEEF_UNARY(Asin, asin, u10)
+THALWEG_SLEEF_UNARY(Acos, acos, u10)
+THALWEG_SLEEF_UNARY(Atan, atan, u10)
+THALWEG_SLEEF_UNARY(RawSinh, sinh, u10)
+THALWEG_SLEEF_UNARY(RawCosh, cosh, u10)
+THALWEG_SLEEF_UNARY(Tanh, tanh, u10)
+THALWEG_SLEEF_UNARY(RawAsinh, asinh, u10)
+THALWEG_SLEEF_UNARY(RawAcosh, acosh, u10)
+THALWEG_SLEEF_UNARY(Atanh, atanh, u10)
+THALWEG_SLEEF_BINARY(Pow, pow, u10)
+THALWEG_SLEEF_BINARY(Atan2, atan2, u10)
+THALWEG_SLEEF_BINARY(Hypot, hypot, u05)
+
+/// `Raw` where it is accurate; lanes whose size is beyond `F::limit` are computed by `F::libm` instead.
+template <class Raw, class F>
+struct WithLimit {
+  using Lanes = typename Raw::Lanes;
+  using Element = typename Lanes::Element;
+  static THALWEG_HD typename Lanes::Vector apply(typename Lanes::Vector x) {
+    constexpr Element limit =
+        sizeof(Element) == 4 ? static_cast<Element>(F::limit32) : static_cast<Element>(F::limit64);
+    auto result = Raw::apply(x);
+    if (__builtin_expect(Lanes::any_beyond(x, limit), 0)) {
+      Element in[Lanes::width];
+      Element out[Lanes::width];
+      store<Lanes>(in, x);
+      store<Lanes>(out, result);
+      for (int i = 0; i < Lanes::width; ++i) {
+        if (in[i] > limit || in[i] < -limit) out[i] = static_cast<Element>(F::libm(in[i]));
+      }
+      result = load<Lanes>(out);
+    }
+    return result;
+  }
+};
+
+// SLEEF returns infinity beyond these limits although the result is finite.
+struct Log1pLimit {
+  static constexpr double limit32 = 1e38, limit64 = 1e307;
+  static double libm(double x) { return log1p(x); }
+};
+struct SinhLimit {
+  static constexpr double limit32 = 88, limit64 = 709;
+  static double libm(double x) { return sinh(x); }
+};
+struct CoshLimit {
+  static constexpr double limit32 = 88, limit64 = 709;
+  static double libm(double x) { return cosh(x); }
+};
+struct AsinhLimit {
+  static constexpr double limit32 = 1e19, limit64 = 1e154;
+  static double libm(double x) { return asinh(x); }
+};
+struct AcoshLimit {
+  static constexpr double limit32 = 1e19, limit64 = 1e154;
+  static double libm(double x) { return acosh(x); }
+};
+
+template <class Raw, class Limit>
+struct Limited {
+  using F32 = WithLimit<typename Raw::F32, Limit>;
+  using F64 = WithLimit<typename Raw::F64, Limit>;
+};
+using Log1p = Limited<RawLog1p, Log1pLimit>;
+using Sinh = Limited<RawSinh, SinhLimit>;
+using Cosh = Limited<RawCosh, CoshLimit>;
+using Asinh = Limited<RawAsinh, AsinhLimit>;
+using Acosh = Limited<RawAcosh, AcoshLimit>;
+
+/// log(exp(a) + exp(b)) without overflow: the larger plus log1p(exp(-distance)).
+template <class Which>
+struct LogAddExpOf {
+  using Lanes = typename Which::Lanes;
+  static THALWEG_HD typename Lanes::Vector apply(typename Lanes::Vector a, typename Lanes::Vector b) {
+    const auto zero = Lanes::splat(0);
+    auto larger = a >= b ? a : b;
+    auto distance = a >= b ? b - a : a - b;
+    // Equal infinities have no distance; NaN in either makes the distance NaN and so the result.
+    distance = a == b ? zero : distance;
+    return larger + Which::log1p_of(Which::exp_of(distance));
+  }
+};
+struct LogAddExp {
+  struct Parts32 {
+    using Lanes = Float32Lanes;
+    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return Exp::F32::apply(x); }
+    static THALWEG_HD Lanes::Vector log1p_of(Lanes::Vector x) { return RawLog1p::F32::apply(x); }
+  };
+  struct Parts64 {
+    using Lanes = Float64Lanes;
+    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return Exp::F64::apply(x); }
+    static THALWEG_HD Lanes::Vector log1p_of(Lanes::Vector x) { return RawLog1p::F64::apply(x); }
+  };
+  using F32 = LogAddExpOf<Parts32>;
+  using F64 = LogAddExpOf<Parts64>;
+};
+
+// The processor rounds and takes roots itself (masked forms because GCC 12 warns about the others); SSE2 has
+// no rounding instruction, there SLEEF's exact functions do.
+#if defined(__AVX512F__)
+#define THALWEG_ROUNDING(Name, mode, sleef)                                     \
+  struct Name {                                                                 \
+    struct F32 {                                                                \
+      using Lanes = Float32Lanes;                                               \
+      static THALWEG_HD __m512 apply(__m512 x) {                                \
+        return _mm512_maskz_roundscale_ps(0xffff, x, mode | _MM_FROUND_NO_EXC); \
+      }                                                                         \
+    };                                                                          \
+    struct F64 {                                                                \
+      using Lanes = Float64Lanes;                                               \
+      static THALWEG_HD __m512d apply(__m512d x) {                              \
+        return _mm512_maskz_roundscale_pd(0xff, x, mode | _MM_FROUND_NO_EXC);   \
+      }                                                                         \
+    };                                                                          \
+  };
+#elif defined(__AVX2__)
+#define THALWEG_ROUNDING(Name, mode, sleef)                                                               \
+  struct Name {                                                                                           \
+    struct F32 {                                                                                          \
+      using Lanes = Float32Lanes;                                                                         \
+      static THALWEG_HD __m256 apply(__m256 x) { return _mm256_round_ps(x, mode | _MM_FROUND_NO_EXC); }   \
+    };                                                                                                    \
+    struct F64 {                                                                                          \
+      using Lanes = Float64Lanes;                                                                         \
+      static THALWEG_HD __m256d apply(__m256d x) { return _mm256_round_pd(x, mode | _MM_FROUND_NO_EXC); } \
+    };                                                                                                    \
+  };
+#else
+#define THALWEG_ROUNDING(Name, mode, sleef) THALWEG_SLEEF_UNARY(Name, sleef, )
+#endif
+
+THALWEG_ROUNDING(Floor, _MM_FROUND_TO_NEG_INF, floor)
+THALWEG_ROUNDING(Ceil, _MM_FROUND_TO_POS_INF, ceil)
+THALWEG_ROUNDING(Trunc, _MM_FROUND_TO_ZERO, trunc)
+THALWEG_ROUNDING(Round, _MM_FROUND_TO_NEAREST_INT, rint)
+
+struct Sqrt {
+  struct F32 {
+    using Lanes = Float32Lanes;
+    static THALWEG_HD Lanes::Vector apply(Lanes::Vector x) {
+#if defined(__AVX512F__)
+      return _mm512_maskz_sqrt_ps(0xffff, x);
+#elif defined(__AVX2__)
+      return _mm256_sqrt_ps(x);
+#elif defined(__SSE2__)
+      return _mm_sqrt_ps(x);
+#else
+      return sqrtf(x);
+#endif
+    }
+  };
+  struct F64 {
+    using Lanes = Float64Lanes;
+    static THALWEG_HD Lanes::Vector apply(Lanes::Vector x) {
+#if defined(__AVX512F__)
+      return _mm512_maskz_sqrt_pd(0xff, x);
+#elif defined(__AVX2__)
+      return _mm256_sqrt_pd(x);
+#elif defined(__SSE2__)
+      return _mm_sqrt_pd(x);
+#else
+      return sqrt(x);
+#endif
+    }
+  };
+};
+
+template <class F>
+void fill(ElementwiseTable& table, UnaryFn fn) {
+  Loop* row = table.unary[static_cast<int>(fn)];
+  row[kLoopIndex<float>] = vector_unary_loop<typename F::F32>;
+  row[kLoopIndex<double>] = vector_unary_loop<typename F::F64>;
+}
+template <class F>
+void fill(ElementwiseTable& table, BinaryFn fn) {
+  Loop* row = table.binary[static_cast<int>(fn)];
+  row[kLoopIndex<float>] = vector_binary_loop<typename F::F32>;
+  row[kLoopIndex<double>] = vector_binary_loop<typename F::F64>;
+}
+
+}  // namespace
+
+void fill_math(ElementwiseTable& table) {
+  fill<Sqrt>(table, UnaryFn::sqrt);
+  fill<Floor>(table, UnaryFn::floor);
+  fill<Ceil>(table, UnaryFn::ceil);
+  fill<Trunc>(table, UnaryFn::trunc);
+  fill<Round>(table, UnaryFn::round);
+  fill<Exp>(table, UnaryFn::exp);
+  fill<Expm1>(table, UnaryFn::expm1);
+  fill<Log>(table, UnaryFn::log);
+  fill<Log1p>(table, UnaryFn::log1p);
+  fill<Log2>(table, UnaryFn::log2);
+  fill<Log10>(table, UnaryFn::log10);
+  fill<Sin>(table, UnaryFn::sin);
+  fill<Cos>(table, UnaryFn::cos);
+  fill<Tan>(table, UnaryFn::tan);
+  fill<Asin>(table, UnaryFn::asin);
+  fill<Acos>(table, UnaryFn::acos);
+  fill<Atan>(table, UnaryFn::atan);
+  fill<Sinh>(table, UnaryFn::sinh);
+  fill<Cosh>(table, UnaryFn::cosh);
+  fill<Tanh>(table, UnaryFn::tanh);
+  fill<Asinh>(table, UnaryFn::asinh);
+  fill<Acosh>(table, UnaryFn::acosh);
+  fill<Atanh>(table, UnaryFn::atanh);
+  fill<Pow>(table, BinaryFn::pow);
+  fill<Atan2>(table, BinaryFn::atan2);
+  fill<Hypot>(table, BinaryFn::hypot);
+  fill<LogAddExp>(table, BinaryFn::logaddexp);
+}
+
+}  // namespace thalweg::cpu::THALWEG_ISA

@@ -1,0 +1,19 @@
+// reduction.cpp: registers the reductions' kernels.
+#include "kernels/cpu/reduction.h"
+
+#include <utility>
+
+#include "kernels/cpu/register.h"
+
+namespace thalweg::cpu {
+
+void register_reduction_kernels(KernelRegistry& registry) {
+  const std::pair<const char*, void (*)(const KernelContext&)> kernels[] = {
+      {"sum", sum_kernel}, {"prod", prod_kernel},     {"mean", mean_kernel},     {"var", var_kernel},
+      {"std", std_kernel}, {"max", max_kernel},       {"min", min_kernel},       {"any", any_kernel},
+      {"all", all_kernel}, {"argmax", argmax_kernel}, {"argmin", argmin_kernel},
+  };
+  for (const auto& [name, kernel] : kernels) registry.add(name, DeviceType::cpu, kernel);
+}
+
+}  // namespace thalweg::cpu

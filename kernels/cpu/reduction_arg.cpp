@@ -1,0 +1,184 @@
+// reduction_arg.cpp: kernels of argmax and argmin: the first best element's position in C order, nan best of
+// all.
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/reduction.h"
+#include "kernels/cpu/reduction_plan.h"
+
+namespace thalweg::cpu {
+namespace {
+
+/// True if `x` beats `best`; equal elements and a second nan do not, so the first one stays.
+template <class T>
+struct Larger {
+  static bool beats(T x, T best) noexcept { return (x > best) | ((x != x) & (best == best)); }
+};
+
+template <class T>
+struct Smaller {
+  static bool beats(T x, T best) noexcept { return (x < best) | ((x != x) & (best == best)); }
+};
+
+template <class T>
+struct Candidate {
+  T value;
+  std::int64_t position;
+};
+
+/// Elements that are compared side by side; only the block that holds the winner is searched for its
+/// position.
+constexpr std::int64_t kBlock = 512;
+constexpr std::int64_t kLanes = 32;
+
+/// The best value of `count` elements.
+template <class T, class Order>
+T best_value(const T* data, std::int64_t count, std::int64_t stride) noexcept {
+  T best = data[0];
+  std::int64_t i = 1;
+  if (stride == 1 && count >= 2 * kLanes) {
+    T lanes[kLanes];
+    std::copy_n(data, kLanes, lanes);
+    for (i = kLanes; i + kLanes <= count; i += kLanes) {
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        lanes[lane] = Order::beats(data[i + lane], lanes[lane]) ? data[i + lane] : lanes[lane];
+      }
+    }
+    for (T value : lanes) best = Order::beats(value, best) ? value : best;
+  }
+  for (; i < count; ++i) best = Order::beats(data[i * stride], best) ? data[i * stride] : best;
+  return best;
+}
+
+/// Position of the first element that nothing beats, given that `best` is its value.
+template <class T>
+std::int64_t find_value(const T* data, std::int64_t stride, T best) noexcept {
+  std::int64_t i = 0;
+  while (data[i * stride] != best && (best == best || data[i * stride] == data[i * stride])) ++i;
+  return i;
+}
+
+template <class T, class Order>
+Candidate<T> best_of_nest(const T* data, const LoopNest<1>& nest, std::int64_t begin,
+                          std::int64_t end) noexcept {
+  const std::int64_t stride = nest.inner_stride(0);
+  Candidate<T> best{data[nest.offsets(begin)[0]], begin};
+  const T* block_of_best = nullptr;
+  std::int64_t position = begin;
+  nest.run(begin, end, [&](const auto& at, std::int64_t count) {
+    for (std::int64_t done = 0; done < count; done += kBlock) {
+      const T* block = data + at[0] + done * stride;
+      const std::int64_t length = std::min(kBlock, count - done);
+      const T value = best_value<T, Order>(block, length, stride);
+      if (Order::beats(value, best.value)) {
+        best = {value, position};
+        block_of_best = block;
+      }
+      position += length;
+    }
+  });
+  // Without a block the first element of all was never beaten.
+  if (block_of_best != nullptr) best.position += find_value(block_of_best, stride, best.value);
+  return best;
+}
+
+template <class T, class Order>
+void arg_rows(const KernelContext& ctx, const ReductionPlan& plan, const T* data, std::int64_t* output) {
+  const std::int64_t length = plan.reduced.total();
+  const std::int64_t outputs = plan.kept.total();
+  const std::int64_t pieces = ceil_div(length, kReduceChunk);
+  if (pieces == 1) {
+    const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / length);
+    ctx.parallel_for(ceil_div(outputs, group), [&](std::int64_t chunk) {
+      const std::int64_t begin = chunk * group;
+      plan.kept.run(begin, std::min(outputs, begin + group), [&](const auto& at, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          const T* row = data + at[0] + i * plan.kept.inner_stride(0);
+          output[at[1] + i * plan.kept.inner_stride(1)] =
+              best_of_nest<T, Order>(row, plan.reduced, 0, length).position;
+        }
+      });
+    });
+    return;
+  }
+  std::vector<Candidate<T>> partials(static_cast<std::size_t>(outputs * pieces));
+  ctx.parallel_for(outputs * pieces, [&](std::int64_t chunk) {
+    const std::int64_t begin = chunk % pieces * kReduceChunk;
+    partials[chunk] = best_of_nest<T, Order>(data + plan.kept.offsets(chunk / pieces)[0], plan.reduced, begin,
+                                             std::min(length, begin + kReduceChunk));
+  });
+  for (std::int64_t out = 0; out < outputs; ++out) {
+    const Candidate<T>* best = &partials[out * pieces];
+    for (const Candidate<T>* next = best + 1; next < &partials[out * pieces] + pieces; ++next) {
+      if (Order::beats(next->value, best->value)) best = next;
+    }
+    output[plan.kept.offsets(out)[1]] = best->position;
+  }
+}
+
+/// Columns compared side by side.
+constexpr std::int64_t kArgTile = 128;
+
+template <class T, class Order>
+void arg_tile(const T* data, std::int64_t column_stride, std::int64_t width, const LoopNest<1>& rows,
+              std::int64_t* output, std::int64_t output_stride) noexcept {
+  T best[kArgTile];
+  std::int64_t positions[kArgTile] = {};
+  for (std::int64_t i = 0; i < width; ++i) best[i] = data[i * column_stride];
+  std::int64_t row_number = 0;
+  rows.run(0, rows.total(), [&](const auto& at, std::int64_t count) {
+    for (std::int64_t r = 0; r < count; ++r, ++row_number) {
+      const T* row = data + at[0] + r * rows.inner_stride(0);
+      for (std::int64_t i = 0; i < width; ++i) {
+        const T value = row[i * column_stride];
+        const bool better = Order::beats(value, best[i]);
+        best[i] = better ? value : best[i];
+        positions[i] = better ? row_number : positions[i];
+      }
+    }
+  });
+  for (std::int64_t i = 0; i < width; ++i) output[i * output_stride] = positions[i];
+}
+
+template <class T, class Order>
+void arg_columns(const KernelContext& ctx, const ReductionPlan& plan, const T* data, std::int64_t* output) {
+  const std::int64_t tiles = ceil_div(plan.columns, kArgTile);
+  const std::int64_t units = plan.kept.total() * tiles;
+  const std::int64_t width = std::min(kArgTile, plan.columns);
+  const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / width / plan.reduced.total());
+  ctx.parallel_for(ceil_div(units, group), [&](std::int64_t chunk) {
+    const std::int64_t end = std::min(units, (chunk + 1) * group);
+    for (std::int64_t unit = chunk * group; unit < end; ++unit) {
+      const auto at = plan.kept.offsets(unit / tiles);
+      const std::int64_t first = unit % tiles * kArgTile;
+      arg_tile<T, Order>(data + at[0] + first * plan.column_stride, plan.column_stride,
+                         std::min(kArgTile, plan.columns - first), plan.reduced,
+                         output + at[1] + first * plan.output_stride, plan.output_stride);
+    }
+  });
+}
+
+template <template <class> class Order>
+void run_arg(const KernelContext& ctx) {
+  const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::c_order);
+  if (plan.kept.total() == 0) return;
+  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+    using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+    const auto* data = ctx.input(0).as<const Element>();
+    auto* output = ctx.output().as<std::int64_t>();
+    if (plan.by_column) {
+      arg_columns<Element, Order<Element>>(ctx, plan, data, output);
+    } else {
+      arg_rows<Element, Order<Element>>(ctx, plan, data, output);
+    }
+  });
+}
+
+}  // namespace
+
+void argmax_kernel(const KernelContext& ctx) { run_arg<Larger>(ctx); }
+
+void argmin_kernel(const KernelContext& ctx) { run_arg<Smaller>(ctx); }
+
+}  // namespace thalweg::cpu

@@ -1,0 +1,60 @@
+// reduction_extremum.cpp: kernels of max and min.
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cpu/reduction.h"
+#include "kernels/cpu/reduction_loops.h"
+
+namespace thalweg::cpu {
+namespace {
+
+template <class T>
+struct Max {
+  using In = T;
+  using Acc = T;
+  static Acc identity() noexcept {
+    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
+                                       : std::numeric_limits<T>::lowest();
+  }
+  static Acc load(In x, Acc) noexcept { return x; }
+  // nan stays: a > b is false for a nan in b, a != a is true for one in a.
+  static Acc combine(Acc a, Acc b) noexcept { return ((a > b) | (a != a)) ? a : b; }
+};
+
+template <class T>
+struct Min {
+  using In = T;
+  using Acc = T;
+  static Acc identity() noexcept {
+    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  }
+  static Acc load(In x, Acc) noexcept { return x; }
+  static Acc combine(Acc a, Acc b) noexcept { return ((a < b) | (a != a)) ? a : b; }
+};
+
+template <class T>
+struct PlainSink {
+  T* output;
+
+  T center(std::int64_t) const noexcept { return T{}; }
+  void store(std::int64_t at, T value) const noexcept { output[at] = value; }
+};
+
+template <template <class> class Reducer>
+void run_extremum(const KernelContext& ctx) {
+  const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
+  // The Op's inference has refused outputs without elements to reduce.
+  if (plan.kept.total() == 0) return;
+  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+    using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+    reduce<Reducer<Element>>(ctx, plan, PlainSink<Element>{ctx.output().as<Element>()});
+  });
+}
+
+}  // namespace
+
+void max_kernel(const KernelContext& ctx) { run_extremum<Max>(ctx); }
+
+void min_kernel(const KernelContext& ctx) { run_extremum<Min>(ctx); }
+
+}  // namespace thalweg::cpu

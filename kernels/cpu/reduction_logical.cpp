@@ -1,0 +1,53 @@
+// reduction_logical.cpp: kernels of any and all.
+#include "kernels/cpu/nd_copy.h"
+#include "kernels/cpu/reduction.h"
+#include "kernels/cpu/reduction_loops.h"
+
+namespace thalweg::cpu {
+namespace {
+
+template <class T>
+struct Any {
+  using In = T;
+  using Acc = std::uint8_t;
+  static Acc identity() noexcept { return 0; }
+  static Acc load(In x, Acc) noexcept { return x != 0; }
+  static Acc combine(Acc a, Acc b) noexcept { return a | b; }
+};
+
+template <class T>
+struct All {
+  using In = T;
+  using Acc = std::uint8_t;
+  static Acc identity() noexcept { return 1; }
+  static Acc load(In x, Acc) noexcept { return x != 0; }
+  static Acc combine(Acc a, Acc b) noexcept { return a & b; }
+};
+
+struct LogicalSink {
+  std::uint8_t* output;
+
+  static std::uint8_t center(std::int64_t) noexcept { return 0; }
+  void store(std::int64_t at, std::uint8_t value) const noexcept { output[at] = value; }
+};
+
+template <template <class> class Reducer>
+void run_logical(const KernelContext& ctx) {
+  const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
+  if (plan.kept.total() == 0) return;
+  const LogicalSink sink{ctx.output().as<std::uint8_t>()};
+  if (plan.reduced.total() == 0) return fill_output(ctx, Reducer<std::uint8_t>::identity());
+  const DType dtype = ctx.input(0).dtype();
+  // Only -0.0 and nan tell a floating zero from an integer one; of integers the size is enough.
+  if (dtype == DType::float32) return reduce<Reducer<float>>(ctx, plan, sink);
+  if (dtype == DType::float64) return reduce<Reducer<double>>(ctx, plan, sink);
+  visit_item(item_size(dtype), [&]<class T>() { reduce<Reducer<T>>(ctx, plan, sink); });
+}
+
+}  // namespace
+
+void any_kernel(const KernelContext& ctx) { run_logical<Any>(ctx); }
+
+void all_kernel(const KernelContext& ctx) { run_logical<All>(ctx); }
+
+}  // namespace thalweg::cpu

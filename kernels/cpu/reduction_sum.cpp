@@ -1,0 +1,106 @@
+// reduction_sum.cpp: kernels of sum, prod and mean.
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cpu/reduction.h"
+#include "kernels/cpu/reduction_loops.h"
+
+namespace thalweg::cpu {
+namespace {
+
+/// Integers add up as unsigned 64-bit words: they wrap as NumPy's do, and a narrower result is their low
+/// bytes.
+template <class T>
+using Accumulator = std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t>;
+
+template <class I, class A>
+struct Sum {
+  using In = I;
+  using Acc = A;
+  // -0.0 leaves every value as it is, 0.0 would turn -0.0 into 0.0.
+  static Acc identity() noexcept { return std::is_floating_point_v<A> ? static_cast<A>(-0.0) : A{0}; }
+  static Acc load(In x, Acc) noexcept { return static_cast<Acc>(x); }
+  static Acc combine(Acc a, Acc b) noexcept { return a + b; }
+};
+
+template <class I, class A>
+struct Product {
+  using In = I;
+  using Acc = A;
+  static Acc identity() noexcept { return Acc{1}; }
+  static Acc load(In x, Acc) noexcept { return static_cast<Acc>(x); }
+  static Acc combine(Acc a, Acc b) noexcept { return a * b; }
+};
+
+/// Stores an accumulator in an output of any dtype of its kind.
+template <class Acc>
+struct SumSink {
+  void* output;
+  DType dtype;
+
+  Acc center(std::int64_t) const noexcept { return Acc{}; }
+  void store(std::int64_t at, Acc value) const noexcept {
+    if constexpr (std::is_floating_point_v<Acc>) {
+      static_cast<Acc*>(output)[at] = value;
+    } else {
+      store_integer(at, value);
+    }
+  }
+
+ private:
+  void store_integer(std::int64_t at, std::uint64_t value) const noexcept {
+    if (dtype == DType::bool_) {
+      static_cast<bool*>(output)[at] = value != 0;
+      return;
+    }
+    switch (item_size(dtype)) {
+      case 1: static_cast<std::uint8_t*>(output)[at] = static_cast<std::uint8_t>(value); break;
+      case 2: static_cast<std::uint16_t*>(output)[at] = static_cast<std::uint16_t>(value); break;
+      case 4: static_cast<std::uint32_t*>(output)[at] = static_cast<std::uint32_t>(value); break;
+      default: static_cast<std::uint64_t*>(output)[at] = value;
+    }
+  }
+};
+
+template <class Acc>
+struct MeanSink {
+  Acc* output;
+  Acc count;
+
+  Acc center(std::int64_t) const noexcept { return Acc{}; }
+  void store(std::int64_t at, Acc value) const noexcept { output[at] = value / count; }
+};
+
+template <template <class, class> class Reducer>
+void run_sum(const KernelContext& ctx, int empty_value) {
+  const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
+  if (plan.kept.total() == 0) return;
+  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+    using Acc = Accumulator<T>;
+    const SumSink<Acc> sink{ctx.output().data, ctx.output().dtype()};
+    if (plan.reduced.total() == 0) {
+      for (std::int64_t i = 0; i < ctx.output().numel(); ++i) sink.store(i, static_cast<Acc>(empty_value));
+    } else {
+      reduce<Reducer<T, Acc>>(ctx, plan, sink);
+    }
+  });
+}
+
+}  // namespace
+
+void sum_kernel(const KernelContext& ctx) { run_sum<Sum>(ctx, 0); }
+
+void prod_kernel(const KernelContext& ctx) { run_sum<Product>(ctx, 1); }
+
+void mean_kernel(const KernelContext& ctx) {
+  const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
+  if (plan.kept.total() == 0) return;
+  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+    using Acc = std::conditional_t<std::is_floating_point_v<T>, T, double>;
+    if (plan.reduced.total() == 0) return fill_output(ctx, std::numeric_limits<Acc>::quiet_NaN());
+    reduce<Sum<T, Acc>>(ctx, plan,
+                        MeanSink<Acc>{ctx.output().as<Acc>(), static_cast<Acc>(plan.reduced.total())});
+  });
+}
+
+}  // namespace thalweg::cpu

@@ -1,0 +1,18 @@
+// register.cpp: the list of CPU kernel families. Explicit, because self-registering objects vanish from
+// static libraries.
+#include "kernels/cpu/register.h"
+
+namespace thalweg {
+
+void register_cpu_kernels(KernelRegistry& registry) {
+  cpu::register_creation_kernels(registry);
+  cpu::register_elementwise_kernels(registry);
+  cpu::register_cast_kernels(registry);
+  cpu::register_random_kernels(registry);
+  cpu::register_reduction_kernels(registry);
+  cpu::register_linear_algebra_kernels(registry);
+  cpu::register_manipulation_kernels(registry);
+  cpu::register_indexing_kernels(registry);
+}
+
+}  // namespace thalweg

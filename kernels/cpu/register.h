@@ -1,0 +1,17 @@
+// register.h: the families of CPU kernels, each registered by its own file.
+#pragma once
+
+#include <thalweg/kernel.h>
+
+namespace thalweg::cpu {
+
+void register_creation_kernels(KernelRegistry& registry);
+void register_elementwise_kernels(KernelRegistry& registry);
+void register_cast_kernels(KernelRegistry& registry);
+void register_random_kernels(KernelRegistry& registry);
+void register_reduction_kernels(KernelRegistry& registry);
+void register_linear_algebra_kernels(KernelRegistry& registry);
+void register_manipulation_kernels(KernelRegistry& registry);
+void register_indexing_kernels(KernelRegistry& registry);
+
+}  // namespace thalweg::cpu

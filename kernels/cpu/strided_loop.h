@@ -1,0 +1,41 @@
+// strided_loop.h: runs an inner loop over broadcast, strided operands, in parallel where size pays.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <thalweg/kernel.h>
+
+#include "kernels/cpu/elementwise_table.h"
+
+namespace thalweg::cpu {
+
+/// The most operands of one loop: an output and three inputs.
+inline constexpr int kMaxOperands = 4;
+
+/// Elements that one thread takes at a time, about 10 us of work; a power of two. It depends on the Op only,
+/// so that chunks are the same for any number of threads.
+std::int64_t chunk_elements(float ns_per_element) noexcept;
+
+/// True where `count` elements are worth more than one thread.
+inline bool pays_in_parallel(std::int64_t count, std::int64_t chunk) noexcept { return count >= 3 * chunk; }
+
+/// Runs `loop` over the context's output 0 and `inputs`, each broadcast to the output's shape. Cheapest where
+/// all are contiguous or single elements: then it neither allocates nor looks at axes. Otherwise axes are
+/// merged, a long one is made the inner one, and operands in different orders are crossed tile by tile to
+/// stay in cache.
+void run_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs);
+
+/// `body(begin, end)` for the ranges that cover [0, count), in parallel where that pays. `body` must not
+/// throw.
+template <class Body>
+void for_ranges(const KernelContext& context, std::int64_t count, Body&& body) {
+  std::int64_t chunk = chunk_elements(context.op().ns_per_element);
+  if (!pays_in_parallel(count, chunk)) return body(std::int64_t{0}, count);
+  context.parallel_for((count + chunk - 1) / chunk, [&](std::int64_t index) {
+    std::int64_t begin = index * chunk;
+    body(begin, begin + chunk < count ? begin + chunk : count);
+  });
+}
+
+}  // namespace thalweg::cpu

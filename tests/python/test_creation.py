@@ -1,0 +1,209 @@
+# test_creation.py: functions that make tensors.
+from __future__ import annotations
+
+import array
+import math
+
+import numpy as np
+import pytest
+import thalweg as tw
+from conftest import DTYPES, NUMERIC, SHAPES, check
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_zeros_ones_full_empty(dtype, shape):
+    check(tw.zeros(shape, dtype=dtype), np.zeros(shape, dtype))
+    check(tw.ones(shape, dtype=dtype), np.ones(shape, dtype))
+    check(tw.full(shape, 1, dtype=dtype), np.full(shape, 1, dtype))
+    empty = tw.empty(shape, dtype=dtype)
+    assert (empty.shape, empty.dtype) == (shape, dtype)
+    like = tw.ones(shape, dtype=dtype)
+    check(tw.zeros_like(like), np.zeros(shape, dtype))
+    check(tw.ones_like(like, dtype="float64"), np.ones(shape, "float64"))
+    check(tw.full_like(like, 1), np.full(shape, 1, dtype))
+    assert tw.empty_like(like).shape == shape
+
+
+def test_default_dtypes():
+    assert tw.zeros(2).dtype == tw.ones(2).dtype == tw.empty(2).dtype == tw.float32
+    assert tw.full(2, 1.5).dtype == tw.float32
+    assert tw.full(2, 1).dtype == tw.int64
+    assert tw.full(2, True).dtype == tw.bool
+    assert tw.arange(3).dtype == tw.int64
+    assert tw.arange(3.0).dtype == tw.float32
+    assert tw.linspace(0, 1, 3).dtype == tw.eye(2).dtype == tw.float32
+    assert tw.asarray(1.5).dtype == tw.asarray([1, 2.5]).dtype == tw.float32
+    assert tw.asarray(1).dtype == tw.asarray([True, 2]).dtype == tw.int64
+    assert tw.asarray(True).dtype == tw.asarray([[False]]).dtype == tw.bool
+    assert tw.asarray(2**63).dtype == tw.uint64
+    assert tw.asarray([]).dtype == tw.float32
+
+
+def test_shapes_may_be_ints_and_lists():
+    assert tw.zeros(3).shape == (3,)
+    assert tw.zeros([2, 3]).shape == (2, 3)
+    assert tw.zeros((np.int64(2), tw.asarray(3))).shape == (2, 3)
+    assert tw.ones((1,) * 32).shape == (1,) * 32
+    assert tw.ones(()).item() == 1.0
+
+
+@pytest.mark.parametrize(
+    "arguments", [(5,), (2, 9), (2, 9, 3), (9, 2, -2), (5, 0), (0,), (0.0, 1.0, 0.25), (1, 2, 0.1)], ids=str
+)
+@pytest.mark.parametrize("dtype", [None, "int32", "float64"])
+def test_arange(arguments, dtype):
+    expected = np.arange(*arguments, dtype=dtype)
+    if dtype is None and expected.dtype == np.float64:
+        expected = expected.astype(np.float32)
+    if dtype == "int32" and any(isinstance(value, float) for value in arguments):
+        pytest.skip("NumPy's own results differ between versions")
+    check(tw.arange(*arguments, dtype=dtype), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("arguments", [(0, 1, 5), (2, -3, 7), (0, 1, 1), (0, 1, 0), (5, 5, 3)], ids=str)
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace(arguments, endpoint):
+    start, stop, count = arguments
+    expected = np.linspace(start, stop, count, endpoint=endpoint)
+    check(tw.linspace(*arguments, endpoint=endpoint, dtype="float64"), expected, rtol=1e-12)
+    check(tw.linspace(*arguments, endpoint=endpoint), expected.astype("float32"), rtol=1e-6)
+
+
+@pytest.mark.parametrize("arguments", [(3,), (2, 4), (4, 2), (0,)], ids=str)
+@pytest.mark.parametrize("k", [0, 1, -2, 10])
+def test_eye(arguments, k):
+    check(tw.eye(*arguments, k=k, dtype="int32"), np.eye(*arguments, k=k, dtype="int32"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_asarray_of_lists(dtype):
+    nested = [[0, 1, 1], [1, 0, 1]]
+    check(tw.asarray(nested, dtype=dtype), np.asarray(nested, dtype=dtype))
+    check(tw.asarray(tuple(map(tuple, nested)), dtype=dtype), np.asarray(nested, dtype=dtype))
+    check(tw.asarray(1, dtype=dtype), np.asarray(1, dtype=dtype))
+
+
+def test_asarray_of_nested_emptiness():
+    assert tw.asarray([[], []]).shape == (2, 0)
+    assert tw.asarray([[[]]]).shape == (1, 1, 0)
+
+
+@pytest.mark.parametrize("ragged", [[[1, 2], [3]], [[1], [2, 3]], [1, [2]], [[1], 2], [[[1], [2]], [[3], [4, 5]]], [[], [1]]], ids=str)
+def test_asarray_of_ragged_rows(ragged):
+    with pytest.raises(tw.ShapeError, match="ragged"):
+        tw.asarray(ragged)
+
+
+def test_ragged_rows_are_named():
+    with pytest.raises(tw.ShapeError, match=r"row \[1\]\[2\] has length 3"):
+        tw.asarray([[[1, 2]] * 3, [[1, 2], [1, 2], [1, 2, 3]]])
+
+
+def test_asarray_of_numbers_out_of_range():
+    with pytest.raises(OverflowError):
+        tw.asarray([300], dtype="uint8")
+    with pytest.raises(OverflowError):
+        tw.asarray(-1, dtype="uint64")
+    with pytest.raises(OverflowError):
+        tw.asarray(2**64)
+    with pytest.raises(OverflowError):
+        tw.asarray([2**63, -1])
+    with pytest.raises(OverflowError):
+        tw.asarray(1e20, dtype="int64")
+    with pytest.raises(ValueError):
+        tw.asarray(math.nan, dtype="int64")
+    assert tw.asarray([1.9, -1.9], dtype="int8").tolist() == [1, -1]
+
+
+def test_asarray_of_arrays_copies():
+    source = np.arange(6).reshape(2, 3)
+    tensor = tw.asarray(source)
+    source[:] = 0
+    check(tensor, np.arange(6).reshape(2, 3))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_asarray_of_arrays_in_any_layout(dtype):
+    base = np.arange(60).reshape(3, 4, 5).astype(dtype)
+    for view in (base, base.T, base[::-1, ::2], base[1, 2, 3], base[:0], np.broadcast_to(base[0], (2, 4, 5))):
+        check(tw.asarray(view), view)
+        check(tw.from_numpy(view), view)
+    read_only = base.copy()
+    read_only.flags.writeable = False
+    check(tw.asarray(read_only), base)
+    swapped = base.astype(base.dtype.newbyteorder())
+    check(tw.asarray(swapped), base)
+
+
+def test_asarray_of_numpy_scalars():
+    for value in (np.float64(2.5), np.float32(2.5), np.int8(3), np.bool_(True), np.uint64(2**63)):
+        check(tw.asarray(value), np.asarray(value))
+    check(tw.asarray([np.int8(1), np.int8(2)]), np.asarray([1, 2], dtype="int8"))
+    check(tw.asarray([np.ones(2), np.zeros(2)]), np.asarray([[1.0, 1.0], [0.0, 0.0]]))
+
+
+def test_asarray_of_buffers():
+    check(tw.asarray(array.array("d", [1, 2, 3])), np.asarray([1.0, 2, 3]))
+    check(tw.asarray(b"abc"), np.frombuffer(b"abc", "uint8"))
+    check(tw.asarray(memoryview(bytearray(4))[::2]), np.zeros(2, "uint8"))
+
+
+def test_asarray_of_tensors():
+    tensor = tw.asarray([1, 2, 3])
+    assert tw.asarray(tensor) is tensor
+    assert tw.asarray(tensor, copy=False) is tensor
+    assert tw.asarray(tensor, copy=True) is not tensor
+    assert tw.tensor(tensor) is not tensor
+    check(tw.asarray(tensor, dtype="float64"), np.asarray([1.0, 2, 3]))
+    with pytest.raises(ValueError):
+        tw.asarray(tensor, dtype="float64", copy=False)
+
+
+def test_asarray_without_a_copy_aliases():
+    source = np.zeros(3)
+    tensor = tw.asarray(source, copy=False)
+    source[1] = 5
+    assert tensor.tolist() == [0, 5, 0]
+    with pytest.raises(ValueError):
+        tw.asarray([1, 2], copy=False)
+
+
+def test_asarray_of_other_things():
+    for thing in ("text", object(), None, {1: 2}, [None], ["a"], 1j, np.array(["a"]), np.array([1j]), np.array([None])):
+        with pytest.raises(TypeError):
+            tw.asarray(thing)
+    with pytest.raises(TypeError, match="stack"):
+        tw.asarray([tw.ones(2), tw.ones(2)])
+    with pytest.raises(TypeError):
+        tw.asarray(np.zeros(2, dtype="float16"))
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError):
+        tw.zeros(-1)
+    with pytest.raises(ValueError):
+        tw.zeros((2**40, 2**40))
+    with pytest.raises(TypeError):
+        tw.zeros("3")
+    with pytest.raises(TypeError):
+        tw.zeros(2.5)
+    with pytest.raises(ValueError, match="step"):
+        tw.arange(0, 5, 0)
+    with pytest.raises(ValueError):
+        tw.linspace(0, 1, -1)
+    with pytest.raises(ValueError):
+        tw.full(2, 300, dtype="uint8")
+    with pytest.raises(ValueError, match="cpu:0"):
+        tw.zeros(2, device="cpu:9")
+    with pytest.raises(ValueError):
+        tw.zeros(2, device="tpu")
+    with pytest.raises(ValueError):
+        tw.zeros(2, device=3)
+
+
+@pytest.mark.parametrize("dtype", NUMERIC)
+def test_astype_from_every_dtype(dtype):
+    source = np.asarray([0, 1, 2, 100], dtype=dtype)
+    for target in DTYPES:
+        check(tw.asarray(source).astype(target), source.astype(target))

@@ -1,0 +1,61 @@
+# test_linear_algebra.py: matmul against NumPy.
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import thalweg as tw
+from conftest import DTYPES, FLOATS, check, layouts
+
+PAIRS = [
+    ((3,), (3,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)),
+    ((2, 3, 4), (2, 4, 5)), ((6, 1, 3, 4), (2, 4, 5)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5)), ((1, 1), (1, 1)),
+    ((0, 3), (3, 2)), ((3, 0), (0, 2)), ((2, 0, 3), (3, 0)), ((65, 33), (33, 17)),
+]  # fmt: skip
+
+
+def operands(dtype, left, right):
+    rng = np.random.default_rng(0)
+    if dtype in FLOATS:
+        return rng.standard_normal(left).astype(dtype), rng.standard_normal(right).astype(dtype)
+    return rng.integers(0, 5, left).astype(dtype), rng.integers(0, 5, right).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("left", "right"), PAIRS, ids=str)
+def test_matmul(dtype, left, right):
+    a, b = operands(dtype, left, right)
+    tolerance = {"float32": 1e-5, "float64": 1e-12}.get(dtype, 0)
+    check(tw.asarray(a) @ tw.asarray(b), a @ b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["int32", *FLOATS])
+def test_matmul_of_every_layout(dtype):
+    a, b = operands(dtype, (5, 7), (7, 3))
+    tolerance = {"float32": 1e-5, "float64": 1e-12}.get(dtype, 0)
+    for _, left, left_array in layouts(a):
+        for _, right, right_array in layouts(b):
+            if left_array.shape[-1] == right_array.shape[-2]:
+                check(tw.matmul(left, right), left_array @ right_array, rtol=tolerance, atol=tolerance)
+
+
+def test_mixed_dtypes():
+    a, b = np.ones((2, 2), "float32"), np.ones((2, 2), "float64")
+    check(tw.asarray(a) @ tw.asarray(b), a @ b)
+    check(tw.asarray(a.astype("int8")) @ tw.asarray(a), a @ a)
+
+
+@pytest.mark.parametrize(("left", "right"), [((3, 4), (5, 6)), ((3,), (4,)), ((), (3,)), ((2, 3, 4), (3, 4, 5))], ids=str)
+def test_mismatch(left, right):
+    with pytest.raises(ValueError, match="matmul: shapes"):
+        tw.ones(left) @ tw.ones(right)
+
+
+def test_matrix_transpose():
+    tensor = tw.arange(24).reshape(2, 3, 4)
+    check(tw.matrix_transpose(tensor), np.swapaxes(np.arange(24).reshape(2, 3, 4), 1, 2))
+
+
+def test_operator_with_arrays():
+    a = np.ones((2, 2))
+    check(a @ tw.asarray(a), a @ a)
+    check(tw.asarray(a) @ a, a @ a)
