@@ -175,7 +175,7 @@ SyncPolicy parse_policy(const std::string& text) {
 void add_engine_class(py::module_& module) {
   Class type(module, "Engine",
              "One independent engine. `with engine:` makes it the one that creation functions use; operators use the "
-             "engine of their operands.");
+             "engine of their operands. It lives until close() or the end of the process, since tensors need it.");
   add_life(type);
   add_control(type);
   add_inspection(type);

@@ -32,8 +32,7 @@ static_assert(std::size(kBuiltinNames) == static_cast<std::size_t>(Builtin::coun
 /// Everything process-wide, leaked: tensors may outlive the interpreter.
 struct State {
   std::shared_ptr<EngineHandle> default_engine;
-  std::vector<Engine*> alive;  // in order of creation
-  std::vector<std::unique_ptr<Engine>> orphans;  // their Python object is gone, tensors of theirs are not
+  std::vector<Engine*> engines;  // in order of creation
   bool shut_down = false;
 };
 State& state() {
@@ -96,27 +95,12 @@ const std::vector<std::uint32_t>& builtin_ids() {
   return *ids;
 }
 
-std::unique_ptr<Engine> make_engine(EngineOptions options, bool test_operators) {
+Engine* make_engine(EngineOptions options, bool test_operators) {
   options.hooks = host_hooks();
   allow_parallelism(options.num_threads);
   auto engine = std::make_unique<Engine>(options, register_cpu_kernels);
   if (test_operators) register_test_operators(*engine);
-  return engine;
-}
-
-bool has_live_tensors(const Engine& engine) {
-  if (engine.stats().in_flight != 0) return true;
-  for (Device device : engine.devices()) {
-    if (engine.memory_stats(device).live_bytes != 0) return true;
-  }
-  return false;
-}
-
-/// Ends the engines whose last tensor went since their Python object did.
-void sweep_orphans() {
-  for (auto& engine : state().orphans) {
-    if (!engine->is_shut_down() && !has_live_tensors(*engine)) engine->shutdown();
-  }
+  return engine.release();
 }
 
 void print_unread(const std::vector<std::string>& failures) {
@@ -144,18 +128,7 @@ std::uint32_t builtin_id(Builtin which) noexcept {
 
 EngineHandle::EngineHandle(EngineOptions options, bool test_operators)
     : engine_(make_engine(std::move(options), test_operators)) {
-  sweep_orphans();
-  state().alive.push_back(engine_.get());
-}
-
-EngineHandle::~EngineHandle() {
-  try {
-    // Tensors may still refer to the engine; it is never freed, only stopped.
-    state().orphans.push_back(std::move(engine_));
-    sweep_orphans();
-  } catch (...) {
-    engine_.release();
-  }
+  state().engines.push_back(engine_);
 }
 
 Engine& current_engine() {
@@ -187,7 +160,7 @@ void pop_current_engine() {
 
 void shut_down_all_engines() {
   state().shut_down = true;
-  for (Engine* engine : state().alive) {
+  for (Engine* engine : state().engines) {
     try {
       print_unread(engine->shutdown());
     } catch (const Interrupted&) {

@@ -29,19 +29,19 @@ std::uint32_t builtin_id(Builtin which) noexcept;
 
 inline const Op& builtin(const Engine& engine, Builtin which) { return *engine.ops().all()[builtin_id(which)]; }
 
-/// A Python `Engine`: owns a C++ engine, or stands for the default one.
+/// A Python `Engine`. The C++ engine is stopped by `close` or at exit and never freed: tensors may refer to it as long as
+/// the process lives.
 class EngineHandle {
  public:
-  explicit EngineHandle(EngineOptions options, bool test_operators);
-  ~EngineHandle();
+  EngineHandle(EngineOptions options, bool test_operators);
   EngineHandle(const EngineHandle&) = delete;
   EngineHandle& operator=(const EngineHandle&) = delete;
 
   Engine& operator*() const noexcept { return *engine_; }
-  Engine* operator->() const noexcept { return engine_.get(); }
+  Engine* operator->() const noexcept { return engine_; }
 
  private:
-  std::unique_ptr<Engine> engine_;
+  Engine* engine_;
 };
 
 /// The engine that creation functions of this thread use: the innermost `with engine:`, else the default one, which is
@@ -49,7 +49,7 @@ class EngineHandle {
 Engine& current_engine();
 std::shared_ptr<EngineHandle> current_engine_handle();
 
-/// True once some engine exists.
+/// Enter and leave `with engine:` on this thread.
 void push_current_engine(std::shared_ptr<EngineHandle> engine);
 void pop_current_engine();
 

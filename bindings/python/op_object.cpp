@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <thalweg/engine.h>
@@ -29,6 +30,10 @@ struct OpObject {
   /// The record in the catalog; null for an Op that only some engines have.
   const Op* builtin;
   std::string name;
+  /// The keyword tuple of the last call (a reference) and its attributes' positions: a call site always passes the same
+  /// tuple object.
+  PyObject* known_names;
+  std::vector<std::uint8_t> known_positions;
 };
 
 PyTypeObject* op_type = nullptr;
@@ -49,6 +54,7 @@ class Inputs {
     // The condition of `where` says nothing about the dtype of the numbers beside it.
     const std::size_t first = self->name == "where" ? 1 : 0;
     for (std::size_t i = 0; i < count; ++i) {
+      any_float_ |= PyFloat_Check(args[i]);
       if (!is_tensor(args[i])) continue;
       if (any_ == nullptr) any_ = &tensor_of(args[i]);
       if (i >= first && model_ == nullptr) model_ = &tensor_of(args[i]);
@@ -66,6 +72,8 @@ class Inputs {
       Tensor& converted = (count_ > kFew ? many_converted_.data() : few_converted_.data())[i];
       if (model_ != nullptr) {
         converted = to_operand(engine, self_->name, args_[i], model_->dtype(), model_->device());
+      } else if (any_float_) {
+        converted = to_operand(engine, self_->name, args_[i], kDefaultFloat, Device{});
       } else {
         converted = to_operand(engine, self_->name, args_[i]);
       }
@@ -83,21 +91,36 @@ class Inputs {
   std::size_t count_;
   const Tensor* any_ = nullptr;
   const Tensor* model_ = nullptr;
+  bool any_float_ = false;
   std::array<const Tensor*, kFew> few_{};
   std::array<Tensor, kFew> few_converted_;
   std::vector<const Tensor*> many_;
   std::vector<Tensor> many_converted_;
 };
 
-Attributes attributes_of(const Op& op, PyObject* const* values, PyObject* names) {
-  if (op.attributes.empty() && names == nullptr) return {};
-  AttributeList attributes(op);
-  const Py_ssize_t count = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
-  for (Py_ssize_t i = 0; i < count; ++i) {
+/// Positions of the attributes called `names`; throws AttributeError for one that `op` does not have.
+std::vector<std::uint8_t> find_positions(const Op& op, PyObject* names) {
+  std::vector<std::uint8_t> positions;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(names, i), &size);
     if (text == nullptr) throw_python_error();
-    attributes.set(std::string_view(text, std::size_t(size)), values[i]);
+    positions.push_back(static_cast<std::uint8_t>(AttributeList::position(op, {text, std::size_t(size)})));
+  }
+  return positions;
+}
+
+Attributes attributes_of(OpObject* self, const Op& op, PyObject* const* values, PyObject* names) {
+  if (names == nullptr) return op.attributes.empty() ? Attributes{} : AttributeList(op).take();
+  if (names != self->known_names) {
+    self->known_positions = find_positions(op, names);
+    Py_XDECREF(std::exchange(self->known_names, Py_NewRef(names)));
+  }
+  AttributeList attributes(op);
+  for (std::size_t i = 0; i < std::size_t(PyTuple_GET_SIZE(names)); ++i) {
+    // The conversion of a value may run Python code that calls this operation otherwise.
+    const std::size_t position = names == self->known_names ? self->known_positions[i] : find_positions(op, names)[i];
+    attributes.set(position, values[i]);
   }
   return attributes.take();
 }
@@ -105,12 +128,12 @@ Attributes attributes_of(const Op& op, PyObject* const* values, PyObject* names)
 PyObject* call(PyObject* callable, PyObject* const* args, std::size_t flags, PyObject* names) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     run_deferred();
-    const auto* self = reinterpret_cast<OpObject*>(callable);
+    auto* self = reinterpret_cast<OpObject*>(callable);
     const auto count = std::size_t(PyVectorcall_NARGS(flags));
     Inputs inputs(self, args, count);
     Engine& engine = inputs.engine();
     const Op& op = record_for(self, engine);
-    Attributes attributes = attributes_of(op, args + count, names);
+    Attributes attributes = attributes_of(self, op, args + count, names);
     const auto operands = inputs.convert(engine);
     const SiteId site = current_site();
     if (op.outputs == 1) return wrap(engine.apply(op, operands, std::move(attributes), site));
@@ -127,12 +150,12 @@ PyObject* call(PyObject* callable, PyObject* const* args, std::size_t flags, PyO
 PyObject* in_place(PyObject* callable, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded<PyObject*>(nullptr, [&] {
     run_deferred();
-    const auto* self = reinterpret_cast<OpObject*>(callable);
+    auto* self = reinterpret_cast<OpObject*>(callable);
     if (count == 0 || !is_tensor(args[0])) throw DTypeError(self->name + ": the in-place form needs a Tensor first");
     Inputs inputs(self, args, std::size_t(count));
     Engine& engine = inputs.engine();
     const Op& op = record_for(self, engine);
-    Attributes attributes = attributes_of(op, args + count, names);
+    Attributes attributes = attributes_of(self, op, args + count, names);
     apply_in_place(args[0], op, inputs.convert(engine).subspan(1), std::move(attributes));
     return Py_NewRef(args[0]);
   });
@@ -140,7 +163,10 @@ PyObject* in_place(PyObject* callable, PyObject* const* args, Py_ssize_t count, 
 
 void deallocate(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  reinterpret_cast<OpObject*>(object)->name.~basic_string();
+  auto* self = reinterpret_cast<OpObject*>(object);
+  self->name.~basic_string();
+  self->known_positions.~vector();
+  Py_XDECREF(self->known_names);
   PyObject_Free(object);
   Py_DECREF(type);
 }
@@ -216,6 +242,8 @@ py::object make_op_object(std::string name) {
   self->vectorcall = call;
   self->builtin = catalog().try_find(name);
   new (&self->name) std::string(std::move(name));
+  new (&self->known_positions) std::vector<std::uint8_t>;
+  self->known_names = nullptr;
   return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(self));
 }
 

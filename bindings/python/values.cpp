@@ -265,33 +265,23 @@ AttrValue to_attribute(const Op& op, const AttrSpec& spec, PyObject* object) {
   return {};
 }
 
-int attribute_index(const Op& op, std::string_view name) noexcept {
-  for (std::size_t i = 0; i < op.attributes.size(); ++i) {
-    if (op.attributes[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
-}
-
 AttributeList::AttributeList(const Op& op) : op_(op) {
   values_.reserve(op.attributes.size());
   for (const AttrSpec& spec : op.attributes) values_.push_back(spec.fallback);
 }
 
-void AttributeList::set(std::string_view name, AttrValue value) {
-  const int index = attribute_index(op_, name);
-  if (index < 0) {
-    std::string known;
-    for (const AttrSpec& spec : op_.attributes) known += (known.empty() ? "" : ", ") + spec.name;
-    throw AttributeError(op_.name + ": has no attribute '" + std::string(name) + "'; it has: " +
-                         (known.empty() ? "none" : known));
+std::size_t AttributeList::position(const Op& op, std::string_view name) {
+  for (std::size_t i = 0; i < op.attributes.size(); ++i) {
+    if (op.attributes[i].name == name) return i;
   }
-  values_[static_cast<std::size_t>(index)] = std::move(value);
+  std::string known;
+  for (const AttrSpec& spec : op.attributes) known += (known.empty() ? "" : ", ") + spec.name;
+  throw AttributeError(op.name + ": has no attribute '" + std::string(name) + "'; it has: " +
+                       (known.empty() ? "none" : known));
 }
 
-void AttributeList::set(std::string_view name, PyObject* value) {
-  const int index = attribute_index(op_, name);
-  if (index < 0) return set(name, AttrValue{});
-  values_[static_cast<std::size_t>(index)] = to_attribute(op_, op_.attributes[static_cast<std::size_t>(index)], value);
+void AttributeList::set(std::size_t position, PyObject* value) {
+  values_[position] = to_attribute(op_, op_.attributes[position], value);
 }
 
 }  // namespace thalweg::python

@@ -37,16 +37,15 @@ bool fits(const Scalar& scalar, DType dtype) noexcept;
 /// The value of an attribute of `op` from a Python object; throws AttributeError naming both.
 AttrValue to_attribute(const Op& op, const AttrSpec& spec, PyObject* object);
 
-/// Position of the attribute called `name`; -1 if `op` has none.
-int attribute_index(const Op& op, std::string_view name) noexcept;
-
 /// The attribute values of one call, set by name over the Op's defaults.
 class AttributeList {
  public:
   explicit AttributeList(const Op& op);
-  /// Throws AttributeError naming the ones there are.
-  void set(std::string_view name, AttrValue value);
-  void set(std::string_view name, PyObject* value);
+  /// Position of the attribute called `name`; throws AttributeError naming the ones there are.
+  static std::size_t position(const Op& op, std::string_view name);
+  void set(std::string_view name, AttrValue value) { values_[position(op_, name)] = std::move(value); }
+  /// Converts as the attribute's kind asks; throws AttributeError if it does not take `value`.
+  void set(std::size_t position, PyObject* value);
   Attributes take() { return Attributes(std::move(values_)); }
 
  private:

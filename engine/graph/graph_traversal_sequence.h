@@ -24,12 +24,18 @@ class GraphTraversalSequence {
   void for_each(Visit&& visit) const {
     for (Operator* op = first_; op != nullptr;) {
       Operator* next = op->next_ready;
+      if (next != nullptr) prefetch_operands(*next);
       visit(op);
       op = next;
     }
   }
 
  private:
+  static void prefetch_operands(Operator& op) noexcept {
+    for (const Operand* input : op.inputs()) __builtin_prefetch(input);
+    for (const Operand* output : op.outputs()) __builtin_prefetch(output, 1);
+  }
+
   Operator* first_ = nullptr;
   Operator* last_ = nullptr;
 };

@@ -27,8 +27,25 @@ enum class OperandState : std::uint8_t { pending, ready, failed };
 
 /// The value of one output of one operator. Written once; any thread may hold references. A reference is held by every
 /// handle, every consumer that has not run, the producer until it ran, and every later value that could recover to it.
-class Operand {
+class alignas(64) Operand {
+  // The words that change while the operand is shared come first, on a cache line of their own with what finds the
+  // producer: whoever wires or completes an operator touches nothing else of its operands.
+  std::atomic<std::uintptr_t> state_{0};  // kPending, a list of waiters, kReady or kFailed
+  std::atomic<std::uint32_t> refs_{0};
+  std::atomic<std::uint32_t> handles_{0};
+  union {
+    Buffer* buffer_ = nullptr;
+    Failure* failure_;
+  };
+
  public:
+  /// The operator that makes this value and its id. Dereferenced only under the baton while the operand is pending.
+  /// Atomic because a helper that walks ancestors may look at a slot just given back (it validates afterwards).
+  std::atomic<Operator*> producer{nullptr};
+  std::atomic<std::uint64_t> producer_id{0};
+  std::uint64_t id = 0;
+  GraphExecutor* executor = nullptr;
+
   /// A pending operand with one handle and, if `produced`, the producer's reference.
   static Operand* make(GraphExecutor* executor, bool produced) {
     Operand* operand = SlabPool<Operand>::take();
@@ -104,12 +121,6 @@ class Operand {
   std::uint32_t handles() const noexcept { return handles_.load(std::memory_order_relaxed); }
 
   TensorMeta meta;
-  std::uint64_t id = 0;
-  /// The operator that makes this value and its id. Dereferenced only under the baton while the operand is pending.
-  /// Atomic because a helper that walks ancestors may look at a slot just given back (it validates afterwards).
-  std::atomic<Operator*> producer{nullptr};
-  std::atomic<std::uint64_t> producer_id{0};
-  GraphExecutor* executor = nullptr;
   /// For a failed result of an in-place form: the value it was to replace (a reference), set before set_failed.
   Operand* recover = nullptr;
   /// Link in the lane of released operands.
@@ -125,13 +136,6 @@ class Operand {
   void complete(std::uintptr_t done) noexcept;
   void destroy() noexcept;
 
-  std::atomic<std::uintptr_t> state_{kPending};  // kPending, a list of waiters, kReady or kFailed
-  std::atomic<std::uint32_t> refs_{0};
-  std::atomic<std::uint32_t> handles_{0};
-  union {
-    Buffer* buffer_ = nullptr;
-    Failure* failure_;
-  };
 };
 
 }  // namespace thalweg

@@ -19,9 +19,13 @@ struct OperatorRecord;
 
 /// Filled by the GraphConstructor on the caller's thread, handed to the baton holder by the queue, run by whoever claims
 /// it, reaped by the baton holder.
-class Operator : public Message {
+class alignas(64) Operator : public Message {
  public:
   Operator() noexcept : Message(Kind::add_operator) {}
+
+  /// An operator sent a little earlier by the same thread, which the queue's reader brings into its cache in passing.
+  /// Only a hint: the slot may have been reused.
+  const void* prefetch_hint = nullptr;
 
   static Operator* make(const Op& op, std::size_t inputs, std::size_t outputs) {
     Operator* self = SlabPool<Operator>::take();
@@ -67,7 +71,7 @@ class Operator : public Message {
   static constexpr std::uint64_t kFinished = ~std::uint64_t{0};
   /// The id while nobody has begun to run it; whoever swaps it to 0 runs it, and sets kFinished when its outputs are
   /// done. Ids are never reused, slots are.
-  std::atomic<std::uint64_t> claim{0};
+  alignas(64) std::atomic<std::uint64_t> claim{0};
   /// The run itself and, once its guard was put, the flow task: the slot is reaped when both are over.
   std::atomic<std::uint32_t> parts{1};
   /// Puts that its node still waits for: the creation guard and one for every producer of another device's graph.
@@ -76,8 +80,8 @@ class Operator : public Message {
   /// Present while recording.
   OperatorRecord* record = nullptr;
 
-  // --- LogicalGraph (baton) and its lists ----------------------------------------------------------------------
-  Operator* live_previous = nullptr;
+  // --- LogicalGraph (baton) and its lists: a cache line of the baton holder's -------------------------------------
+  alignas(64) Operator* live_previous = nullptr;
   Operator* live_next = nullptr;
   Operator* next_retired = nullptr;
   Operator* next_ready = nullptr;
@@ -103,5 +107,11 @@ class Operator : public Message {
   std::unique_ptr<Operand*[]> many_;  // kept with the slot for the next operator of many operands
   std::size_t many_capacity_ = 0;
 };
+
+inline void MessageQueue::prefetch(const Message& message) noexcept {
+  if (message.kind != Message::Kind::add_operator) return;
+  const auto* hint = static_cast<const char*>(static_cast<const Operator&>(message).prefetch_hint);
+  for (std::size_t line = 0; line < sizeof(Operator); line += 64) __builtin_prefetch(hint + line, 1);
+}
 
 }  // namespace thalweg

@@ -46,6 +46,16 @@ PermitPause::~PermitPause() {
   if (arena_ != nullptr) arena_->take_permit();
 }
 
+namespace {
+
+struct ReadyBatch {
+  static constexpr std::size_t kNodes = 16;
+  OperatorNode* nodes[kNodes];
+  std::size_t count = 0;
+};
+
+}  // namespace
+
 /// `task_arena(threads + 1, 2)`: the device thread and one more external thread have seats of their own, so entering
 /// never delegates; `threads - 1` seats are left for oneTBB's workers.
 struct DeviceArena::Tbb {
@@ -53,17 +63,28 @@ struct DeviceArena::Tbb {
       : context(tbb::task_group_context::isolated,
                 tbb::task_group_context::default_traits | tbb::task_group_context::concurrent_wait),
         arena(threads + 1, 2) {
-    arena.execute([this] { graph = std::make_unique<tbb::flow::graph>(context); });
+    arena.execute([this] {
+      graph = std::make_unique<tbb::flow::graph>(context);
+      pump = std::make_unique<Pump>(*graph, tbb::flow::unlimited, [](ReadyBatch* batch) noexcept {
+        for (std::size_t i = 0; i < batch->count; ++i) batch->nodes[i]->put_guard();
+        SlabPool<ReadyBatch>::give(batch);
+        return tbb::flow::continue_msg();
+      });
+    });
   }
 
   // Isolated: the default context would be bound to whatever task happened to construct the graph.
   tbb::task_group_context context;
   tbb::task_arena arena;
   std::unique_ptr<tbb::flow::graph> graph;
+  /// Puts the guards of a batch from inside the arena, where a put is a push to the thread's own queue.
+  using Pump = tbb::flow::function_node<ReadyBatch*, tbb::flow::continue_msg>;
+  std::unique_ptr<Pump> pump;
 };
 
-DeviceArena::DeviceArena(Device device, int threads, void* owner, Execute execute, TaskOver task_over)
-    : device_(device), threads_(threads), owner_(owner), execute_(execute), task_over_(task_over),
+DeviceArena::DeviceArena(Device device, int threads, bool use_worklist, void* owner, Execute execute,
+                         TaskOver task_over)
+    : device_(device), threads_(threads), use_worklist_(use_worklist), owner_(owner), execute_(execute), task_over_(task_over),
       tbb_(std::make_unique<Tbb>(threads)) {}
 
 DeviceArena::~DeviceArena() {
@@ -72,6 +93,7 @@ DeviceArena::~DeviceArena() {
     device_thread_.join();
   }
   nodes_.clear();
+  tbb_->pump.reset();
   tbb_->graph.reset();
 }
 
@@ -91,6 +113,24 @@ void DeviceArena::give_node(OperatorNode* node) {
   free_nodes_.push_back(node);
 }
 
+void DeviceArena::put_ready(OperatorNode& node) {
+  ready_.push_back(&node);
+  if (ready_.size() == ReadyBatch::kNodes) flush_ready();
+}
+
+void DeviceArena::flush_ready() {
+  if (ready_.empty()) return;
+  if (ready_.size() == 1) {
+    ready_.front()->put_guard();
+  } else {
+    ReadyBatch* batch = SlabPool<ReadyBatch>::take();
+    batch->count = ready_.size();
+    std::copy(ready_.begin(), ready_.end(), batch->nodes);
+    tbb_->pump->try_put(batch);
+  }
+  ready_.clear();
+}
+
 void DeviceArena::start() {
   if (device_thread_.joinable()) return;
   // The device thread makes progress even where oneTBB has no worker to spare, and sleeps at no cost in wait_for_all
@@ -100,22 +140,26 @@ void DeviceArena::start() {
 }
 
 void DeviceArena::on_fired(DeviceArena& arena, OperatorNode& node) noexcept {
-  Operator* op = node.op();
-  // Somebody else may have run it already; this task is then only the signal that came too late.
-  std::uint64_t id = op->id;
-  if (op->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) arena.run_or_defer(op);
-  arena.task_over_(arena.owner_, op);
+  for (OperatorNode* next = &node; next != nullptr;) {
+    Operator* op = next->op();
+    next = nullptr;
+    // Somebody else may have run it already; this is then only the signal that came too late.
+    std::uint64_t id = op->id;
+    if (op->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) next = arena.run_or_defer(op);
+    arena.task_over_(arena.owner_, op);
+  }
 }
 
-void DeviceArena::run_or_defer(Operator* op) noexcept {
+OperatorNode* DeviceArena::run_or_defer(Operator* op) noexcept {
   if (!try_acquire_permit()) {
     defer(op);
     run_deferred();  // a permit may have come back before the operator was on the list
-    return;
+    return nullptr;
   }
-  execute_(owner_, op);
+  OperatorNode* next = execute_(owner_, op, use_worklist_);
   release_permit();
   run_deferred();
+  return next;
 }
 
 void DeviceArena::defer(Operator* op) { push_deferred({op, nullptr}); }
@@ -143,7 +187,7 @@ void DeviceArena::run_deferred() noexcept {
       tbb::task::resume(static_cast<tbb::task::suspend_point>(waiting.suspended));  // with our permit
       continue;
     }
-    if (waiting.op != nullptr) execute_(owner_, waiting.op);
+    if (waiting.op != nullptr) execute_(owner_, waiting.op, false);
     release_permit();
   }
 }

@@ -39,12 +39,13 @@ class PermitPause {
 /// One device's arena. Construction and node slots belong to the baton holder; the rest is for any thread.
 class DeviceArena {
  public:
-  /// Runs one operator that `fire` or `run_deferred` got a permit for.
-  using Execute = void (*)(void* owner, Operator* op) noexcept;
+  /// Runs one operator, for which there is a permit. With `keep_consumer` it may return a consumer that got ready, which
+  /// the caller then fires instead of a task.
+  using Execute = OperatorNode* (*)(void* owner, Operator* op, bool keep_consumer) noexcept;
   /// Called when a node's flow task is over.
   using TaskOver = void (*)(void* owner, Operator* op) noexcept;
 
-  DeviceArena(Device device, int threads, void* owner, Execute execute, TaskOver task_over);
+  DeviceArena(Device device, int threads, bool use_worklist, void* owner, Execute execute, TaskOver task_over);
   /// Requires that no operator is in flight.
   ~DeviceArena();
   DeviceArena(const DeviceArena&) = delete;
@@ -57,6 +58,10 @@ class DeviceArena {
   OperatorNode& take_node(Operator* op);
   /// Baton; the operator and its flow task are over.
   void give_node(OperatorNode* node);
+  /// Lets `node` fire as soon as its edges have. Baton. May be held back until `flush_ready`.
+  void put_ready(OperatorNode& node);
+  /// Puts what is held back: a put from outside costs more than a task, so several go in one. Baton.
+  void flush_ready();
   /// Starts the device thread, if it has not been. Before the first put.
   void start();
 
@@ -81,8 +86,6 @@ class DeviceArena {
   /// meanwhile.
   void suspend_body(Operand& operand);
 
-  /// Runs `op` if there is a permit, and what waited for one; else leaves `op` to whoever returns a permit.
-  void run_or_defer(Operator* op) noexcept;
   /// Runs operators that waited for a permit while there are permits.
   void run_deferred() noexcept;
   /// Lets `op` wait for the next permit.
@@ -101,6 +104,9 @@ class DeviceArena {
     void* suspended = nullptr;
   };
 
+  /// Runs `op` if there is a permit, and what waited for one; else leaves `op` to whoever returns a permit. Returns a
+  /// consumer of `op` to fire next, or nullptr.
+  OperatorNode* run_or_defer(Operator* op) noexcept;
   static void on_fired(DeviceArena& arena, OperatorNode& node) noexcept;
   static void parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t), void* context);
   void release_permit() noexcept { running_.fetch_sub(1, std::memory_order_seq_cst); }
@@ -109,12 +115,14 @@ class DeviceArena {
 
   const Device device_;
   const int threads_;
+  const bool use_worklist_;
   void* const owner_;
   const Execute execute_;
   const TaskOver task_over_;
   std::unique_ptr<Tbb> tbb_;
   std::deque<OperatorNode> nodes_;  // stable addresses
   std::vector<OperatorNode*> free_nodes_;
+  std::vector<OperatorNode*> ready_;  // baton
   std::thread device_thread_;
   alignas(64) std::atomic<int> running_{0};
   alignas(64) std::atomic<int> deferred_count_{0};

@@ -18,6 +18,8 @@ constexpr std::uint64_t kUnitMask = (std::uint64_t{1} << kCountShift) - 1;
 constexpr std::int64_t kUnit = 64;
 /// Inline runs are counted in groups: a counter shared with other threads costs more than a small operator.
 constexpr std::int64_t kAccountEvery = 64;
+/// Ready operators are put in groups, but wait no longer than for so many others.
+constexpr int kFlushEvery = 16;
 constexpr std::uint64_t kCallerDrainEvery = 64;
 
 std::uint64_t in_flight_word(std::int64_t operators, std::int64_t units) {
@@ -26,6 +28,19 @@ std::uint64_t in_flight_word(std::int64_t operators, std::int64_t units) {
 /// Clamped: more than any machine has must not run into the count.
 std::int64_t units_of(std::int64_t bytes) {
   return (std::min(bytes, std::int64_t{1} << 44) + kUnit - 1) / kUnit;
+}
+
+/// The operator that this thread sent some operators ago, for the reader's prefetch.
+const void* earlier_operator(const void* op) noexcept {
+  constexpr unsigned kDistance = 8;
+  struct Ring {
+    const void* sent[kDistance];
+    unsigned next;
+  };
+  static constinit thread_local Ring ring{};
+  const void* earlier = ring.sent[ring.next % kDistance];
+  ring.sent[ring.next++ % kDistance] = op;
+  return earlier;
 }
 
 }  // namespace
@@ -66,6 +81,7 @@ void EagerGraphExecutor::submit(Operator* op) {
     }
   }
   const std::uint64_t id = op->id;
+  op->prefetch_hint = earlier_operator(op);
   queue_.push(op);
   const Controller state = controller_.load(std::memory_order_seq_cst);
   if (mode_ == EngineMode::caller_driven) {
@@ -135,9 +151,14 @@ void EagerGraphExecutor::admit(Operator* op, std::uint64_t mine) {
 
 // --- the baton ------------------------------------------------------------------------------------------------------
 
+/// For callers that must have it. Its holder may drain for milliseconds: sleep meanwhile, the cores are needed.
 void EagerGraphExecutor::take_baton() noexcept {
-  for (int spins = 0; !try_baton(); ++spins) {
-    if (spins > 64) std::this_thread::yield();
+  for (int tries = 0; !try_baton(); ++tries) {
+    if (tries < 64) {
+      std::this_thread::yield();
+    } else {
+      progress_.sleep_until(progress_.finished() + std::max<std::uint64_t>(in_flight(), 1), std::chrono::microseconds(200));
+    }
   }
 }
 
@@ -214,7 +235,9 @@ void EagerGraphExecutor::dispatch(GraphTraversalSequence& order) {
   for (const auto& pass : passes_) pass->run(order);
   std::int64_t operators = 0;
   std::int64_t units = 0;
+  int launched = 0;
   order.for_each([&](Operator* op) {
+    if (++launched % kFlushEvery == 0) runner_->end_batch();
     if (!runner_->launch(op)) return graph_.add(op);
     ++operators;
     units += units_of(op->bytes);
@@ -226,6 +249,7 @@ void EagerGraphExecutor::dispatch(GraphTraversalSequence& order) {
       free_released();
     }
   });
+  runner_->end_batch();
   if (operators > 0) account(operators, units);
   order.clear();
 }
@@ -294,7 +318,8 @@ void EagerGraphExecutor::settle() noexcept {
     if (graph_.empty()) return;
     if (runner_->parked() > 0) runner_->retry_parked();
     if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
-    progress_.sleep_until(finished + 1, std::chrono::microseconds(200));
+    const std::uint64_t left = graph_.count_before(~std::uint64_t{0});
+    progress_.sleep_until(finished + left, std::chrono::milliseconds(1));
   }
 }
 

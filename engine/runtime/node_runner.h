@@ -27,6 +27,8 @@ class NodeRunner {
   /// Wires `op` to its unfinished producers and lets it go. True if it ran right here, under the baton, and is over: its
   /// slot is then the caller's.
   virtual bool launch(Operator* op) = 0;
+  /// After the launches of a batch: nothing is held back any more.
+  virtual void end_batch() = 0;
   /// Takes back what `launch` gave the operator. Its run and its flow task are over.
   virtual void recycle(Operator* op) = 0;
   /// Claims a short operator that has not begun, is ready, and is `target`'s producer or one of its ancestors; nullptr if

@@ -25,8 +25,10 @@ DeviceArena& PerDeviceThreadNodeRunner::arena_of(Device device) {
   auto& arena = arenas_[static_cast<std::size_t>(devices_.ordinal(device))];
   if (arena == nullptr) {
     arena = std::make_unique<DeviceArena>(
-        device, threads_, this,
-        [](void* self, Operator* op) noexcept { static_cast<PerDeviceThreadNodeRunner*>(self)->execute(op); },
+        device, threads_, run_inline_, this,
+        [](void* self, Operator* op, bool keep_consumer) noexcept {
+          return static_cast<PerDeviceThreadNodeRunner*>(self)->execute(op, keep_consumer);
+        },
         [](void* self, Operator* op) noexcept { static_cast<PerDeviceThreadNodeRunner*>(self)->part_over(op); });
   }
   return *arena;
@@ -66,24 +68,36 @@ bool PerDeviceThreadNodeRunner::launch(Operator* op) {
   // Release: a helper or the flow task that claims the operator sees it complete.
   op->claim.store(op->id, std::memory_order_release);
   arena.start();
-  wire(op, arena);
-  node.put_guard();
+  wire(op, arena) ? node.put_guard() : arena.put_ready(node);
   return false;
 }
 
-void PerDeviceThreadNodeRunner::wire(Operator* op, DeviceArena& arena) {
+void PerDeviceThreadNodeRunner::end_batch() {
+  for (auto& arena : arenas_) {
+    if (arena != nullptr) arena->flush_ready();
+  }
+}
+
+/// True if it waits for a producer.
+bool PerDeviceThreadNodeRunner::wire(Operator* op, DeviceArena& arena) {
+  bool waits = false;
   for (Operand* input : op->inputs()) {
     if (input->is_done()) continue;
     // Pending under the baton: the producer's slot cannot be reaped, so its node is valid and tells whether it is over.
     Operator* made_by = input->producer.load(std::memory_order_relaxed);
     OperatorNode& producer = *made_by->node;
     if (made_by->device == arena.device()) {
-      producer.add_successor(*op->node);
+      waits |= producer.add_successor(*op->node);
     } else {
       op->guards.fetch_add(1, std::memory_order_relaxed);
-      if (!producer.add_foreign_successor(*op)) op->guards.fetch_sub(1, std::memory_order_relaxed);
+      if (producer.add_foreign_successor(*op)) {
+        waits = true;
+      } else {
+        op->guards.fetch_sub(1, std::memory_order_relaxed);
+      }
     }
   }
+  return waits;
 }
 
 void PerDeviceThreadNodeRunner::recycle(Operator* op) {
@@ -91,19 +105,28 @@ void PerDeviceThreadNodeRunner::recycle(Operator* op) {
 }
 
 /// With a permit of the operator's arena. Also the entry of operators that waited for one.
-void PerDeviceThreadNodeRunner::execute(Operator* op) noexcept {
+OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consumer) noexcept {
   DeviceArena& arena = arena_of_running(op);
   {
     const EngineTask task(EngineTask::Kind::kernel, &arena);
     if (naive_.run(*op, arena.scope(), false) == RunResult::needs_memory) {
       park(op, false);
-      return;
+      return nullptr;
     }
   }
-  signal(op);
+  OperatorNode* next = nullptr;
+  if (keep_consumer) {
+    // Only while signalling: a body that is suspended inside its kernel must not keep what others of the thread signal.
+    OperatorNode::Worklist worklist(arena);
+    signal(op);
+    next = worklist.take();
+  } else {
+    signal(op);
+  }
   // Runs inside a flow task of the arena, which keeps the arena alive after the operator is gone.
   part_over(op);
   if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked();
+  return next;
 }
 
 /// The operator has run: consumers may go. Its slot stays until `part_over`, which outside the arena's tasks must be the

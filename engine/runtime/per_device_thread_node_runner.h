@@ -22,6 +22,7 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   ~PerDeviceThreadNodeRunner() override;
 
   bool launch(Operator* op) override;
+  void end_batch() override;
   void recycle(Operator* op) override;
   Operator* claim_ancestor(Operand& target) override;
   Operator* claim_ready(Operator* op) override;
@@ -38,8 +39,8 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   DeviceArena& arena_of(Device device);
   DeviceArena& arena_of_running(const Operator* op) noexcept;
   static Operand* first_pending_input(Operator* op) noexcept;
-  void wire(Operator* op, DeviceArena& arena);
-  void execute(Operator* op) noexcept;
+  bool wire(Operator* op, DeviceArena& arena);
+  OperatorNode* execute(Operator* op, bool keep_consumer) noexcept;
   void signal(Operator* op) noexcept;
   void part_over(Operator* op) noexcept;
   void park(Operator* op, bool in_front);

@@ -37,7 +37,7 @@ namespace {
     };                                                                          \
   };
 
-THALWEG_SLEEF_UNARY(Exp, exp, u10)
+THALWEG_SLEEF_UNARY(RawExp, exp, u10)
 THALWEG_SLEEF_UNARY(Expm1, expm1, u10)
 THALWEG_SLEEF_UNARY(Log, log, u10)
 THALWEG_SLEEF_UNARY(RawLog1p, log1p, u10)
@@ -51,69 +51,135 @@ THALWEG_SLEEF_UNARY(Acos, acos, u10)
 THALWEG_SLEEF_UNARY(Atan, atan, u10)
 THALWEG_SLEEF_UNARY(RawSinh, sinh, u10)
 THALWEG_SLEEF_UNARY(RawCosh, cosh, u10)
-THALWEG_SLEEF_UNARY(Tanh, tanh, u10)
+THALWEG_SLEEF_UNARY(RawTanh, tanh, u10)
 THALWEG_SLEEF_UNARY(RawAsinh, asinh, u10)
 THALWEG_SLEEF_UNARY(RawAcosh, acosh, u10)
-THALWEG_SLEEF_UNARY(Atanh, atanh, u10)
-THALWEG_SLEEF_BINARY(Pow, pow, u10)
+THALWEG_SLEEF_UNARY(RawAtanh, atanh, u10)
+THALWEG_SLEEF_BINARY(RawPow, pow, u10)
 THALWEG_SLEEF_BINARY(Atan2, atan2, u10)
 THALWEG_SLEEF_BINARY(Hypot, hypot, u05)
 
-/// `Raw` where it is accurate; lanes whose size is beyond `F::limit` are computed by `F::libm` instead.
-template <class Raw, class F>
-struct WithLimit {
+// SLEEF overflows a little early, or at the root of the largest number: exp, pow and sinh near the largest
+// number, log1p, asinh and acosh of very large ones give infinity. Such lanes are rare and are computed one
+// by one.
+
+/// Applies `libm` to the lanes of `result` that are infinite although their operands are finite.
+template <class Lanes, class Fn, class... Operands>
+THALWEG_HD typename Lanes::Vector repair_infinite(typename Lanes::Vector result, Fn libm,
+                                                  Operands... operands) {
+  using Element = typename Lanes::Element;
+  constexpr Element largest =
+      sizeof(Element) == 4 ? static_cast<Element>(__FLT_MAX__) : static_cast<Element>(__DBL_MAX__);
+  if (__builtin_expect(!Lanes::any_beyond(result, largest), 1)) return result;
+  struct Values {
+    Element at[Lanes::width];
+  };
+  auto unpack = [](typename Lanes::Vector vector) {
+    Values values;
+    store<Lanes>(values.at, vector);
+    return values;
+  };
+  Values out = unpack(result);
+  [&](const auto&... in) {
+    for (int i = 0; i < Lanes::width; ++i) {
+      bool finite = ((in.at[i] >= -largest && in.at[i] <= largest) && ...);
+      if (finite && (out.at[i] > largest || out.at[i] < -largest))
+        out.at[i] = static_cast<Element>(libm(in.at[i]...));
+    }
+  }(unpack(operands)...);
+  return load<Lanes>(out.at);
+}
+
+template <class Raw, class Libm>
+struct RepairedLanes {
+  using Lanes = typename Raw::Lanes;
+  template <class... Operands>
+  static THALWEG_HD typename Lanes::Vector apply(Operands... operands) {
+    return repair_infinite<Lanes>(Raw::apply(operands...), Libm{}, operands...);
+  }
+};
+template <class Raw, class Libm>
+struct Repaired {
+  using F32 = RepairedLanes<typename Raw::F32, Libm>;
+  using F64 = RepairedLanes<typename Raw::F64, Libm>;
+};
+
+struct LibmExp {
+  double operator()(double x) const { return exp(x); }
+};
+struct LibmLog1p {
+  double operator()(double x) const { return log1p(x); }
+};
+struct LibmAsinh {
+  double operator()(double x) const { return asinh(x); }
+};
+struct LibmAcosh {
+  double operator()(double x) const { return acosh(x); }
+};
+struct LibmPow {
+  double operator()(double x, double y) const { return pow(x, y); }
+};
+using Exp = Repaired<RawExp, LibmExp>;
+using Log1p = Repaired<RawLog1p, LibmLog1p>;
+using RepairedAsinh = Repaired<RawAsinh, LibmAsinh>;
+using Acosh = Repaired<RawAcosh, LibmAcosh>;
+using Pow = Repaired<RawPow, LibmPow>;
+
+/// sinh and cosh, which lose accuracy before they overflow: lanes beyond a limit are computed one by one.
+template <class Raw, class Libm>
+struct LargeOneByOne {
   using Lanes = typename Raw::Lanes;
   using Element = typename Lanes::Element;
   static THALWEG_HD typename Lanes::Vector apply(typename Lanes::Vector x) {
-    constexpr Element limit =
-        sizeof(Element) == 4 ? static_cast<Element>(F::limit32) : static_cast<Element>(F::limit64);
+    constexpr Element limit = sizeof(Element) == 4 ? 88 : 709;
     auto result = Raw::apply(x);
-    if (__builtin_expect(Lanes::any_beyond(x, limit), 0)) {
-      Element in[Lanes::width];
-      Element out[Lanes::width];
-      store<Lanes>(in, x);
-      store<Lanes>(out, result);
-      for (int i = 0; i < Lanes::width; ++i) {
-        if (in[i] > limit || in[i] < -limit) out[i] = static_cast<Element>(F::libm(in[i]));
-      }
-      result = load<Lanes>(out);
+    if (__builtin_expect(!Lanes::any_beyond(x, limit), 1)) return result;
+    Element in[Lanes::width];
+    Element out[Lanes::width];
+    store<Lanes>(in, x);
+    store<Lanes>(out, result);
+    for (int i = 0; i < Lanes::width; ++i) {
+      if (in[i] > limit || in[i] < -limit) out[i] = static_cast<Element>(Libm{}(in[i]));
     }
-    return result;
+    return load<Lanes>(out);
   }
 };
-
-// SLEEF returns infinity beyond these limits although the result is finite.
-struct Log1pLimit {
-  static constexpr double limit32 = 1e38, limit64 = 1e307;
-  static double libm(double x) { return log1p(x); }
+// The long forms: glibc's sinh and cosh are off by up to two units there.
+struct LibmSinh {
+  long double operator()(long double x) const { return sinhl(x); }
 };
-struct SinhLimit {
-  static constexpr double limit32 = 88, limit64 = 709;
-  static double libm(double x) { return sinh(x); }
+struct LibmCosh {
+  long double operator()(long double x) const { return coshl(x); }
 };
-struct CoshLimit {
-  static constexpr double limit32 = 88, limit64 = 709;
-  static double libm(double x) { return cosh(x); }
+struct Sinh {
+  using F32 = LargeOneByOne<RawSinh::F32, LibmSinh>;
+  using F64 = LargeOneByOne<RawSinh::F64, LibmSinh>;
 };
-struct AsinhLimit {
-  static constexpr double limit32 = 1e19, limit64 = 1e154;
-  static double libm(double x) { return asinh(x); }
-};
-struct AcoshLimit {
-  static constexpr double limit32 = 1e19, limit64 = 1e154;
-  static double libm(double x) { return acosh(x); }
+struct Cosh {
+  using F32 = LargeOneByOne<RawCosh::F32, LibmCosh>;
+  using F64 = LargeOneByOne<RawCosh::F64, LibmCosh>;
 };
 
-template <class Raw, class Limit>
-struct Limited {
-  using F32 = WithLimit<typename Raw::F32, Limit>;
-  using F64 = WithLimit<typename Raw::F64, Limit>;
+/// tanh, asinh and atanh: for tiny x the nearest number to the result is x, which SLEEF misses by a little
+/// more than a unit. Below the limit x^3 / 3, the first term left out, is under a third of a unit.
+template <class Raw>
+struct TinyAsIs {
+  using Lanes = typename Raw::Lanes;
+  using Element = typename Lanes::Element;
+  static THALWEG_HD typename Lanes::Vector apply(typename Lanes::Vector x) {
+    constexpr Element limit = static_cast<Element>(sizeof(Element) == 4 ? 0x1p-24 : 0x1p-54);
+    auto result = Raw::apply(x);
+    return x * x < Lanes::splat(limit) ? x : result;
+  }
 };
-using Log1p = Limited<RawLog1p, Log1pLimit>;
-using Sinh = Limited<RawSinh, SinhLimit>;
-using Cosh = Limited<RawCosh, CoshLimit>;
-using Asinh = Limited<RawAsinh, AsinhLimit>;
-using Acosh = Limited<RawAcosh, AcoshLimit>;
+template <class Raw>
+struct WithTiny {
+  using F32 = TinyAsIs<typename Raw::F32>;
+  using F64 = TinyAsIs<typename Raw::F64>;
+};
+using Tanh = WithTiny<RawTanh>;
+using Asinh = WithTiny<RepairedAsinh>;
+using Atanh = WithTiny<RawAtanh>;
 
 /// log(exp(a) + exp(b)) without overflow: the larger plus log1p(exp(-distance)).
 template <class Which>
@@ -131,12 +197,12 @@ struct LogAddExpOf {
 struct LogAddExp {
   struct Parts32 {
     using Lanes = Float32Lanes;
-    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return Exp::F32::apply(x); }
+    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return RawExp::F32::apply(x); }
     static THALWEG_HD Lanes::Vector log1p_of(Lanes::Vector x) { return RawLog1p::F32::apply(x); }
   };
   struct Parts64 {
     using Lanes = Float64Lanes;
-    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return Exp::F64::apply(x); }
+    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return RawExp::F64::apply(x); }
     static THALWEG_HD Lanes::Vector log1p_of(Lanes::Vector x) { return RawLog1p::F64::apply(x); }
   };
   using F32 = LogAddExpOf<Parts32>;

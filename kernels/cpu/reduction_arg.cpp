@@ -1,6 +1,7 @@
 // reduction_arg.cpp: kernels of argmax and argmin: the first best element's position in C order, nan best of
 // all.
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -120,28 +121,39 @@ void arg_rows(const KernelContext& ctx, const ReductionPlan& plan, const T* data
 /// Columns compared side by side.
 constexpr std::int64_t kArgTile = 128;
 
-template <class T, class Order>
+template <class T, class Order, class Index>
+void arg_row(const T* row, std::int64_t stride, std::int64_t width, Index row_number, T* best,
+             Index* positions) noexcept {
+  for (std::int64_t i = 0; i < width; ++i) {
+    const T value = row[i * stride];
+    const bool better = Order::beats(value, best[i]);
+    best[i] = better ? value : best[i];
+    positions[i] = better ? row_number : positions[i];
+  }
+}
+
+/// `Index` is as wide as T where the rows allow, so that both fill SIMD registers alike.
+template <class T, class Order, class Index>
 void arg_tile(const T* data, std::int64_t column_stride, std::int64_t width, const LoopNest<1>& rows,
               std::int64_t* output, std::int64_t output_stride) noexcept {
   T best[kArgTile];
-  std::int64_t positions[kArgTile] = {};
+  Index positions[kArgTile] = {};
   for (std::int64_t i = 0; i < width; ++i) best[i] = data[i * column_stride];
-  std::int64_t row_number = 0;
+  Index row_number = 0;
   rows.run(0, rows.total(), [&](const auto& at, std::int64_t count) {
     for (std::int64_t r = 0; r < count; ++r, ++row_number) {
       const T* row = data + at[0] + r * rows.inner_stride(0);
-      for (std::int64_t i = 0; i < width; ++i) {
-        const T value = row[i * column_stride];
-        const bool better = Order::beats(value, best[i]);
-        best[i] = better ? value : best[i];
-        positions[i] = better ? row_number : positions[i];
+      if (column_stride == 1) {
+        arg_row<T, Order>(row, 1, width, row_number, best, positions);
+      } else {
+        arg_row<T, Order>(row, column_stride, width, row_number, best, positions);
       }
     }
   });
   for (std::int64_t i = 0; i < width; ++i) output[i * output_stride] = positions[i];
 }
 
-template <class T, class Order>
+template <class T, class Order, class Index>
 void arg_columns(const KernelContext& ctx, const ReductionPlan& plan, const T* data, std::int64_t* output) {
   const std::int64_t tiles = ceil_div(plan.columns, kArgTile);
   const std::int64_t units = plan.kept.total() * tiles;
@@ -152,11 +164,22 @@ void arg_columns(const KernelContext& ctx, const ReductionPlan& plan, const T* d
     for (std::int64_t unit = chunk * group; unit < end; ++unit) {
       const auto at = plan.kept.offsets(unit / tiles);
       const std::int64_t first = unit % tiles * kArgTile;
-      arg_tile<T, Order>(data + at[0] + first * plan.column_stride, plan.column_stride,
-                         std::min(kArgTile, plan.columns - first), plan.reduced,
-                         output + at[1] + first * plan.output_stride, plan.output_stride);
+      arg_tile<T, Order, Index>(data + at[0] + first * plan.column_stride, plan.column_stride,
+                                std::min(kArgTile, plan.columns - first), plan.reduced,
+                                output + at[1] + first * plan.output_stride, plan.output_stride);
     }
   });
+}
+
+template <class T, class Order>
+void arg_any(const KernelContext& ctx, const ReductionPlan& plan, const T* data, std::int64_t* output) {
+  if (!plan.by_column) {
+    arg_rows<T, Order>(ctx, plan, data, output);
+  } else if (sizeof(T) < 8 && plan.reduced.total() <= std::numeric_limits<std::int32_t>::max()) {
+    arg_columns<T, Order, std::int32_t>(ctx, plan, data, output);
+  } else {
+    arg_columns<T, Order, std::int64_t>(ctx, plan, data, output);
+  }
 }
 
 template <template <class> class Order>
@@ -167,11 +190,7 @@ void run_arg(const KernelContext& ctx) {
     using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     const auto* data = ctx.input(0).as<const Element>();
     auto* output = ctx.output().as<std::int64_t>();
-    if (plan.by_column) {
-      arg_columns<Element, Order<Element>>(ctx, plan, data, output);
-    } else {
-      arg_rows<Element, Order<Element>>(ctx, plan, data, output);
-    }
+    arg_any<Element, Order<Element>>(ctx, plan, data, output);
   });
 }
 

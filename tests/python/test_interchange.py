@@ -72,9 +72,9 @@ def test_buffers():
     view = memoryview(tensor)
     assert (view.format, view.shape, view.strides, view.readonly) == ("l", (2, 3), (24, 8), True)
     assert bytes(tensor) == np.arange(6).tobytes()
-    with pytest.raises(BufferError):
+    with pytest.raises((BufferError, TypeError)):
         ctypes.c_char.from_buffer(tensor)
-    with pytest.raises(BufferError):
+    with pytest.raises((BufferError, ValueError)):
         np.frombuffer(tensor.T, dtype="int64")
 
 

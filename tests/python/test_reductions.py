@@ -31,7 +31,13 @@ def finite(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "mean"])
 def test_against_numpy(name, dtype, keepdims):
     for shape in SHAPES:
-        for _, tensor, array in layouts(finite(dtype, shape)):
+        values = finite(dtype, shape)
+        # Where the order of floating operations shows, stay away from overflow and cancellation.
+        if name == "prod" and dtype in FLOATS:
+            values = (1 + np.tanh(values) / 100).astype(dtype)
+        if name == "mean" and dtype in INTEGERS:
+            values = values % np.asarray(100, dtype)
+        for _, tensor, array in layouts(values):
             for axis in axes_of(array.ndim):
                 expected = getattr(np, name)(array, axis=axis, keepdims=keepdims)
                 tolerance = (1e-5 if dtype == "float32" else 1e-9) if name in ("sum", "prod", "mean") else 0
@@ -139,7 +145,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype):
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_methods(dtype):
-    array = samples(dtype, (3, 4))
+    array = samples(dtype, (3, 4)) % np.asarray(100, dtype)
     tensor = tw.asarray(array)
     for name in ("sum", "prod", "mean", "max", "min", "any", "all", "argmax", "argmin"):
         check(getattr(tensor, name)(), getattr(array, name)(), rtol=1e-12)

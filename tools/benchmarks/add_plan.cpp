@@ -19,7 +19,9 @@ void set_checksum(AddPlan& plan) {
   }
 }
 
-std::int8_t slot_before(std::size_t i, std::size_t lag) { return static_cast<std::int8_t>((i - lag) % kHandles); }
+std::int8_t slot_before(std::size_t i, std::size_t lag) {
+  return static_cast<std::int8_t>((i - lag) % kHandles);
+}
 
 }  // namespace
 

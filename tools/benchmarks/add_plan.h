@@ -27,8 +27,8 @@ struct AddPlan {
   /// True for the results that enter the checksum: the last of each stretch, and the last of all.
   bool is_probe(std::size_t i) const { return i % kStretch == kStretch - 1 || i + 1 == count(); }
 
-  /// Sums of sums grow without bound: a random plan starts anew from constants after a stretch, so that every value
-  /// stays a finite float and a result read too early shows in the checksum.
+  /// Sums of sums grow without bound: a random plan starts anew from constants after a stretch, so that every
+  /// value stays a finite float and a result read too early shows in the checksum.
   static constexpr std::size_t kStretch = 2048;
 };
 

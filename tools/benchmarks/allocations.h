@@ -5,8 +5,8 @@
 
 namespace bench {
 
-/// Counts calls of malloc, calloc, realloc and aligned forms (operator new among them), by any thread, while it lives.
-/// One at a time.
+/// Counts calls of malloc, calloc, realloc and aligned forms (operator new among them), by any thread, while
+/// it lives. One at a time.
 class AllocationCount {
  public:
   AllocationCount();

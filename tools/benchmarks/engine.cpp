@@ -81,7 +81,8 @@ struct Contestant {
     const FlowPeer::Result result = run(plan);
     ns_per_add.push_back(result.seconds / static_cast<double>(plan.count()) * 1e9);
     if (result.checksum != plan.checksum) {
-      error = name + " checksum " + std::to_string(result.checksum) + " is not " + std::to_string(plan.checksum);
+      error =
+          name + " checksum " + std::to_string(result.checksum) + " is not " + std::to_string(plan.checksum);
     }
     if (result.executed != static_cast<std::int64_t>(plan.count())) {
       error = name + " executed " + std::to_string(result.executed) + " of " + std::to_string(plan.count());
@@ -99,7 +100,9 @@ struct Contestant {
 // One row of the table: a plan on a number of threads.
 struct Case {
   Case(const AddPlan& the_plan, int the_threads, Ours& ours, FlowPeer& flow, FlowPeer& pooled)
-      : plan(the_plan), threads(the_threads), engine(ours),
+      : plan(the_plan),
+        threads(the_threads),
+        engine(ours),
         contestants{{{.name = "ours", .run = [&](const AddPlan& p) { return ours.run(p); }},
                      {.name = "flow", .run = [&](const AddPlan& p) { return flow.run(p); }},
                      {.name = "pooled", .run = [&](const AddPlan& p) { return pooled.run(p); }}}} {}

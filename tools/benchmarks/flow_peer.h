@@ -1,4 +1,5 @@
-// flow_peer.h: the peers of the engine: bare oneTBB continue_nodes, one per addition, wired while earlier ones run.
+// flow_peer.h: the peers of the engine: bare oneTBB continue_nodes, one per addition, wired while earlier
+// ones run.
 #pragma once
 
 #include <cstdint>

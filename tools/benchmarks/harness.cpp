@@ -1,15 +1,15 @@
 // harness.cpp: the shared parts of the benchmark programs.
 #include "harness.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <iostream>
 #include <limits>
 #include <thread>
+
+#include <pthread.h>
+#include <sched.h>
 
 namespace bench {
 

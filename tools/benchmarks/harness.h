@@ -1,4 +1,5 @@
-// harness.h: clocks, medians, the latency of a cache line between two cores, and the report every program prints.
+// harness.h: clocks, medians, the latency of a cache line between two cores, and the report every program
+// prints.
 #pragma once
 
 #include <chrono>
@@ -26,15 +27,16 @@ class Stopwatch {
 /// Median of `samples`; NaN if there are none.
 double median(std::vector<double> samples);
 
-/// Nanoseconds in which a written cache line reaches another core, by ping-pong between two pinned threads; 0 where
-/// the process may use one core only. Takes some milliseconds.
+/// Nanoseconds in which a written cache line reaches another core, by ping-pong between two pinned threads; 0
+/// where the process may use one core only. Takes some milliseconds.
 double line_latency_ns();
 
 /// What one benchmark program found. `print` writes the JSON that tools/bench reads.
 class Report {
  public:
   /// A row of medians; the ratio to each peer is `ours` / peer.
-  void row(const std::string& name, const std::string& unit, double ours, const std::map<std::string, double>& peers);
+  void row(const std::string& name, const std::string& unit, double ours,
+           const std::map<std::string, double>& peers);
   /// A row whose checksum or counters were wrong: it is left out and the run fails.
   void fail(const std::string& name, const std::string& reason);
   nlohmann::json& facts() { return facts_; }
@@ -53,8 +55,8 @@ class Report {
 /// A ready float32 tensor of `shape` with every element `value`.
 thalweg::Tensor filled(thalweg::Engine& engine, const thalweg::Shape& shape, float value);
 
-/// Compares the counters of a drained engine with `expected` operators issued since its counter stood at `start`; empty
-/// if issued and executed agree, else why not.
+/// Compares the counters of a drained engine with `expected` operators issued since its counter stood at
+/// `start`; empty if issued and executed agree, else why not.
 std::string counters_disagree(const thalweg::Engine& engine, std::uint64_t expected, std::uint64_t start);
 
 }  // namespace bench

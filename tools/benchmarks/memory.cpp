@@ -1,4 +1,5 @@
-// memory.cpp: peak resident memory while a million operators are issued without waiting. One measurement a process.
+// memory.cpp: peak resident memory while a million operators are issued without waiting. One measurement a
+// process.
 #include <cstdint>
 #include <fstream>
 #include <iostream>
@@ -68,7 +69,9 @@ int main(int argc, char** argv) {
   report.facts()["ns per operator until issued"] = issued / kOperators * 1e9;
   report.facts()["ns per operator until done"] = done / kOperators * 1e9;
   const thalweg::MemoryStats memory = engine.memory_stats();
-  report.facts()["tensor bytes, MiB"] = {{"live", memory.live_bytes / kMiB}, {"peak", memory.peak_bytes / kMiB}, {"cached", memory.cached_bytes / kMiB}};
+  report.facts()["tensor bytes, MiB"] = {{"live", memory.live_bytes / kMiB},
+                                         {"peak", memory.peak_bytes / kMiB},
+                                         {"cached", memory.cached_bytes / kMiB}};
   report.facts()["resident at the start, MiB"] = static_cast<double>(start_bytes) / kMiB;
   return report.print();
 }

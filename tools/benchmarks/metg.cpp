@@ -86,15 +86,14 @@ class Ours {
   }
 
   const thalweg::Op& register_task() {
-    thalweg::Op op{.name = "metg_task",
-                   .inputs = {"dependencies"},
-                   .attributes = {{.name = "task", .kind = thalweg::AttrKind::integer, .required = true}},
-                   .infer =
-                       [](thalweg::InferContext& context) {
-                         context.set_contiguous(0, {2}, thalweg::DType::int64);
-                       },
-                   .doc = "A task of the METG benchmark.",
-                   .variadic = true};
+    thalweg::Op op{
+        .name = "metg_task",
+        .inputs = {"dependencies"},
+        .attributes = {{.name = "task", .kind = thalweg::AttrKind::integer, .required = true}},
+        .infer =
+            [](thalweg::InferContext& context) { context.set_contiguous(0, {2}, thalweg::DType::int64); },
+        .doc = "A task of the METG benchmark.",
+        .variadic = true};
     return engine_.register_operator(std::move(op),
                                      [this](const thalweg::KernelContext& context) { job_.run(context); });
   }
@@ -130,7 +129,9 @@ struct Sweep {
     const double work = static_cast<double>(kMetgTasks) * std::ldexp(1.0, size);
     return work / bench::median(seconds.at(size)) / peak;
   }
-  double granularity_us(int size) const { return bench::median(seconds.at(size)) * kThreads / kMetgTasks * 1e6; }
+  double granularity_us(int size) const {
+    return bench::median(seconds.at(size)) * kThreads / kMetgTasks * 1e6;
+  }
 
   // Linear interpolation where the efficiency falls through one half, from large tasks to small ones.
   std::optional<double> metg_us(double peak) const {
@@ -155,8 +156,10 @@ nlohmann::json efficiencies(const Sweep& sweep, double peak) {
   return curve;
 }
 
-// Adds rounds to both sweeps, ours and the peer in turn; sizes at which both are far below one half are left out.
-void sweep_pattern(const MetgPattern& pattern, Ours& ours, int rounds, double peak, Sweep& mine, Sweep& flow) {
+// Adds rounds to both sweeps, ours and the peer in turn; sizes at which both are far below one half are left
+// out.
+void sweep_pattern(const MetgPattern& pattern, Ours& ours, int rounds, double peak, Sweep& mine,
+                   Sweep& flow) {
   for (int round = 0; round < rounds; ++round) {
     for (int size = kLargest; size >= kSmallest; --size) {
       const auto iterations = std::int64_t{1} << size;
@@ -165,7 +168,8 @@ void sweep_pattern(const MetgPattern& pattern, Ours& ours, int rounds, double pe
       if (round == 0 && mine.efficiency(size, peak) < 0.2 && flow.efficiency(size, peak) < 0.2) break;
       if (round > 0 && !mine.seconds.contains(size - 1)) break;
     }
-    std::cerr << "metg: " << pattern.name() << ", round " << round + 1 << " of " << rounds << "   \r" << std::flush;
+    std::cerr << "metg: " << pattern.name() << ", round " << round + 1 << " of " << rounds << "   \r"
+              << std::flush;
   }
 }
 

@@ -1,14 +1,14 @@
 // metg_flow.cpp: continue_node per task with a guard predecessor and a done flag under the producer's lock.
 #include "metg_flow.h"
 
-#include <oneapi/tbb/flow_graph.h>
-#include <oneapi/tbb/spin_mutex.h>
-#include <oneapi/tbb/task_arena.h>
-
 #include <array>
 #include <atomic>
 #include <memory>
 #include <vector>
+
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/spin_mutex.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include "harness.h"
 
@@ -25,7 +25,9 @@ struct Job {
 class FlowTask {
  public:
   FlowTask(tbb::flow::graph& graph, Job& job, int timestep, int point)
-      : job_(job), timestep_(timestep), point_(point),
+      : job_(job),
+        timestep_(timestep),
+        point_(point),
         node_(graph, 1, [this](const tbb::flow::continue_msg&) noexcept {
           run();
           return tbb::flow::continue_msg();

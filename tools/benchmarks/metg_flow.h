@@ -14,8 +14,8 @@ struct MetgRun {
   std::int64_t bad = 0;
 };
 
-/// Runs the pattern with one continue_node per task, created and wired while earlier ones run, on `threads` threads, the
-/// creating one included. The nodes are destroyed after the clock has stopped.
+/// Runs the pattern with one continue_node per task, created and wired while earlier ones run, on `threads`
+/// threads, the creating one included. The nodes are destroyed after the clock has stopped.
 MetgRun run_metg_flow(const MetgPattern& pattern, std::int64_t iterations, int threads);
 
 }  // namespace bench

@@ -64,7 +64,7 @@ std::vector<MetgPattern> metg_patterns() {
   // Volatile, so that the compiler can neither foresee the values nor leave the loop out.
   volatile float edge = 1.0f;
   std::array<float, 32> values;
-  values.fill(edge);
+  values.fill(float{edge});
   const float factor = 0.5f * edge;
   for (std::int64_t i = 0; i < iterations; ++i) {
     for (float& value : values) value = value * factor + factor;

@@ -1,4 +1,5 @@
-// metg_pattern.h: the task graphs of the METG benchmark, the work of a task and the check of what it was given.
+// metg_pattern.h: the task graphs of the METG benchmark, the work of a task and the check of what it was
+// given.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,16 @@ struct Payload {
   std::int64_t point = -1;
 };
 
-/// A graph of kMetgSteps rows of kMetgWidth tasks. A task depends on points of the row before, as in Task Bench
-/// (Slaughter et al., "Task Bench: A Parameterized Benchmark for Evaluating Parallel Runtime Performance", SC20).
+/// A graph of kMetgSteps rows of kMetgWidth tasks. A task depends on points of the row before, as in Task
+/// Bench (Slaughter et al., "Task Bench: A Parameterized Benchmark for Evaluating Parallel Runtime
+/// Performance", SC20).
 class MetgPattern {
  public:
   using Points = std::vector<int>;
 
   /// `sets[s][p]` are the points on which point p depends in the timesteps t with t % sets.size() == s.
-  MetgPattern(std::string name, std::vector<std::vector<Points>> sets) : name_(std::move(name)), sets_(std::move(sets)) {}
+  MetgPattern(std::string name, std::vector<std::vector<Points>> sets)
+      : name_(std::move(name)), sets_(std::move(sets)) {}
 
   const std::string& name() const { return name_; }
   std::span<const int> dependencies(int timestep, int point) const {
@@ -38,7 +41,8 @@ class MetgPattern {
   std::vector<std::vector<Points>> sets_;
 };
 
-/// stencil_1d, nearest (radix 5), fft, random_nearest (the nearest five, each with probability 1/4, itself always).
+/// stencil_1d, nearest (radix 5), fft, random_nearest (the nearest five, each with probability 1/4, itself
+/// always).
 std::vector<MetgPattern> metg_patterns();
 
 /// True if `found(i)` is the payload of the i-th dependency of the task.

@@ -39,7 +39,8 @@ struct ChainInputs {
 class Ours {
  public:
   Ours(int threads, const std::vector<ChainInputs>& chains)
-      : engine_(options(threads), &thalweg::register_cpu_kernels), two_(engine_.constant(2.0, thalweg::DType::float32)) {
+      : engine_(options(threads), &thalweg::register_cpu_kernels),
+        two_(engine_.constant(2.0, thalweg::DType::float32)) {
     std::mt19937 random(1);
     for (std::size_t i = 0; i < 2 * kCount; ++i) {
       matrices_.push_back(engine_.allocate(thalweg::DType::float32, {kMatrix, kMatrix}));
@@ -80,7 +81,9 @@ class Ours {
     return options;
   }
 
-  Tensor apply(const char* op, const Tensor& a, const Tensor& b) { return engine_.apply(engine_.op(op), {&a, &b}); }
+  Tensor apply(const char* op, const Tensor& a, const Tensor& b) {
+    return engine_.apply(engine_.op(op), {&a, &b});
+  }
 
   template <class Issue>
   double timed(std::uint64_t operators, Issue&& issue) {
@@ -109,9 +112,11 @@ inline float sine(float x) {
 }
 
 // The chains as a C++ programmer would write them: one fused loop, the arrays dealt out to the threads.
-double loop_chains(const std::vector<ChainInputs>& chains, std::vector<std::vector<float>>& results, int threads) {
+double loop_chains(const std::vector<ChainInputs>& chains, std::vector<std::vector<float>>& results,
+                   int threads) {
   const auto work = [&](int thread) {
-    for (std::size_t i = static_cast<std::size_t>(thread); i < kCount; i += static_cast<std::size_t>(threads)) {
+    for (std::size_t i = static_cast<std::size_t>(thread); i < kCount;
+         i += static_cast<std::size_t>(threads)) {
       const auto& [a, b, c, d] = chains[i].arrays;
       std::vector<float>& y = results[i];
       for (std::size_t k = 0; k < y.size(); ++k) y[k] = a[k] * b[k] + sine(c[k]) - d[k] / 2;
@@ -129,7 +134,8 @@ std::string check_chains(const Ours& ours, const std::vector<std::vector<float>>
   for (std::size_t i = 0; i < kCount; ++i) {
     const float* found = ours.results()[i].view().as<float>();
     for (std::size_t k = 0; k < expected[i].size(); ++k) {
-      if (!(std::abs(found[k] - expected[i][k]) < 1e-5f)) return "chain " + std::to_string(i) + " has a wrong element";
+      if (!(std::abs(found[k] - expected[i][k]) < 1e-5f))
+        return "chain " + std::to_string(i) + " has a wrong element";
     }
   }
   return {};
@@ -178,7 +184,8 @@ int main(int argc, char** argv) {
     }
   }
   std::vector<std::vector<float>> expected(kCount, std::vector<float>(kChain));
-  std::array<std::unique_ptr<Ours>, 2> ours = {std::make_unique<Ours>(1, inputs), std::make_unique<Ours>(2, inputs)};
+  std::array<std::unique_ptr<Ours>, 2> ours = {std::make_unique<Ours>(1, inputs),
+                                               std::make_unique<Ours>(2, inputs)};
 
   bench::Report report;
   Walls matmuls, chains, loop;
@@ -213,7 +220,8 @@ int main(int argc, char** argv) {
   } else {
     report.fail("chains", chain_error);
   }
-  report.facts()["wall, ms"] = {{"matmuls", matmuls.in_ms()}, {"chains", chains.in_ms()}, {"loop", loop.in_ms()}};
+  report.facts()["wall, ms"] = {
+      {"matmuls", matmuls.in_ms()}, {"chains", chains.in_ms()}, {"loop", loop.in_ms()}};
   report.facts()["rounds"] = rounds;
   return report.print();
 }

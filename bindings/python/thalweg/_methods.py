@@ -14,47 +14,47 @@ def _shape_arguments(shape: tuple[Any, ...]) -> Any:
 
 
 def _sum(self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    return _reductions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _reductions._sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def _prod(self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    return _reductions.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _reductions._prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def _mean(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions.mean(self, axis=axis, keepdims=keepdims)
+    return _reductions._mean(self, axis=axis, keepdims=keepdims)
 
 
 def _max(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions.max(self, axis=axis, keepdims=keepdims)
+    return _reductions._max(self, axis=axis, keepdims=keepdims)
 
 
 def _min(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions.min(self, axis=axis, keepdims=keepdims)
+    return _reductions._min(self, axis=axis, keepdims=keepdims)
 
 
 def _any(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions.any(self, axis=axis, keepdims=keepdims)
+    return _reductions._any(self, axis=axis, keepdims=keepdims)
 
 
 def _all(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions.all(self, axis=axis, keepdims=keepdims)
+    return _reductions._all(self, axis=axis, keepdims=keepdims)
 
 
 def _var(self: Tensor, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    return _reductions.var(self, axis=axis, correction=correction, keepdims=keepdims)
+    return _reductions._var(self, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def _std(self: Tensor, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    return _reductions.std(self, axis=axis, correction=correction, keepdims=keepdims)
+    return _reductions._std(self, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def _argmax(self: Tensor, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions.argmax(self, axis=axis, keepdims=keepdims)
+    return _reductions._argmax(self, axis=axis, keepdims=keepdims)
 
 
 def _argmin(self: Tensor, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions.argmin(self, axis=axis, keepdims=keepdims)
+    return _reductions._argmin(self, axis=axis, keepdims=keepdims)
 
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:

@@ -4,10 +4,9 @@
 namespace thalweg {
 
 std::uint8_t donation_candidates(Operator& op) noexcept {
-  if (op.op->alias_mask == 0 || op.op->outputs != 1) return 0;
-  const TensorMeta& output = op.outputs()[0]->meta;
+  if (op.op->alias_mask == 0 || op.op->outputs != 1 || op.bytes <= Buffer::kInlineBytes) return 0;
   // Up to the inline size a donation saves nothing.
-  if (output.bytes() <= Buffer::kInlineBytes) return 0;
+  const TensorMeta& output = op.outputs()[0]->meta;
   std::uint8_t mask = 0;
   const auto inputs = op.inputs();
   for (std::size_t i = 0; i < inputs.size() && i < 8; ++i) {
