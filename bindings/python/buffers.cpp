@@ -46,7 +46,8 @@ DType integer_dtype(std::int64_t bytes, bool is_signed) {
   }
 }
 
-/// The dtype of a struct-module format; nothing for the ones without (float16, complex, foreign byte order, records).
+/// The dtype of a struct-module format; nothing for the ones without (float16, complex, foreign byte order,
+/// records).
 std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
   std::string_view text = format == nullptr ? "B" : format;
   constexpr bool little = std::endian::native == std::endian::little;
@@ -57,8 +58,18 @@ std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
     case '?': return DType::bool_;
     case 'f': return DType::float32;
     case 'd': return item == 8 ? std::optional(DType::float64) : std::nullopt;
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return integer_dtype(item, true);
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': return integer_dtype(item, false);
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n': return integer_dtype(item, true);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N': return integer_dtype(item, false);
     default: return std::nullopt;
   }
 }
@@ -125,14 +136,16 @@ Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> d
                                                : byte_strides(contiguous_strides(shape), view.itemsize);
   Tensor result = engine.allocate(read_as, shape, device);
   void* target = Engine::mutable_data(result);
-  copy_bytes(view.len, [&] { copy_to_c_order(target, view.buf, shape, strides, std::size_t(view.itemsize)); });
+  copy_bytes(view.len,
+             [&] { copy_to_c_order(target, view.buf, shape, strides, std::size_t(view.itemsize)); });
   return result;
 }
 
 Tensor from_bytes(Engine& engine, PyObject* object, DType dtype, const Shape& shape, Device device) {
   const Buffer buffer(object, PyBUF_SIMPLE);
   const std::int64_t bytes = checked_numel("unpickle", shape, item_size(dtype)) * item_size(dtype);
-  if (bytes != buffer.view.len) throw ValueError("unpickle: the bytes do not match shape " + to_string(shape));
+  if (bytes != buffer.view.len)
+    throw ValueError("unpickle: the bytes do not match shape " + to_string(shape));
   Tensor result = engine.allocate(dtype, shape, device);
   void* target = Engine::mutable_data(result);
   if (bytes > 0) copy_bytes(bytes, [&] { std::memcpy(target, buffer.view.buf, std::size_t(bytes)); });
@@ -158,8 +171,9 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format_of(meta.dtype)) : nullptr;
     view->ndim = meta.rank();
     view->shape = (flags & PyBUF_ND) != 0 ? reinterpret_cast<Py_ssize_t*>(keep->shape.data()) : nullptr;
-    view->strides =
-        (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? reinterpret_cast<Py_ssize_t*>(keep->strides.data()) : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES
+                        ? reinterpret_cast<Py_ssize_t*>(keep->strides.data())
+                        : nullptr;
     view->suboffsets = nullptr;
     view->internal = keep.release();
     view->obj = Py_NewRef(self);

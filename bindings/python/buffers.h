@@ -12,19 +12,19 @@ namespace thalweg::python {
 /// Waits for the value of `tensor` and returns where it lies; errors are Python errors. GIL.
 TensorView read_view(const Tensor& tensor);
 
-/// A ready tensor with a copy of the bytes of an object that exports a buffer. `dtype` overrides the buffer's format
-/// where that says nothing (bytes). Throws DTypeError for formats without a dtype.
+/// A ready tensor with a copy of the bytes of an object that exports a buffer. `dtype` overrides the buffer's
+/// format where that says nothing (bytes). Throws DTypeError for formats without a dtype.
 Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> dtype, Device device);
 
-/// A ready tensor from a number or nested lists and tuples of numbers; throws ShapeError naming a ragged row, and
-/// returns an empty tensor if something else is among them.
+/// A ready tensor from a number or nested lists and tuples of numbers; throws ShapeError naming a ragged row,
+/// and returns an empty tensor if something else is among them.
 Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype, Device device);
 
 /// Nested lists of the elements of `tensor`; waits.
 py::object to_nested(const Tensor& tensor);
 
-/// As `to_nested`, of the first and last `edge` positions of each axis that is longer than 2 * edge (all positions if
-/// `edge` is negative). Reads nothing else.
+/// As `to_nested`, of the first and last `edge` positions of each axis that is longer than 2 * edge (all
+/// positions if `edge` is negative). Reads nothing else.
 py::object edges_to_nested(const Tensor& tensor, std::int64_t edge);
 
 /// A tensor of `shape` and `dtype` from the C-ordered bytes of a buffer; for pickles.

@@ -13,15 +13,13 @@ void run_deferred_slow() noexcept {
   // Acquire pairs with the release in defer_call: the calls' fields are visible.
   DeferredCall* list = deferred_calls.exchange(nullptr, std::memory_order_acquire);
   // Foreign deleters may set or clear the error indicator; the caller's error must survive them.
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const py::error_scope kept;
   while (list != nullptr) {
     DeferredCall* call = list;
     list = call->next;
     call->function(call->argument);
     delete call;
   }
-  PyErr_Restore(type, value, traceback);
 }
 
 }  // namespace detail
@@ -40,7 +38,8 @@ void defer_call(void (*function)(void*), void* argument) noexcept {
   if (call == nullptr) return;
   auto& head = detail::deferred_calls;
   call->next = head.load(std::memory_order_relaxed);
-  while (!head.compare_exchange_weak(call->next, call, std::memory_order_release, std::memory_order_relaxed)) {
+  while (
+      !head.compare_exchange_weak(call->next, call, std::memory_order_release, std::memory_order_relaxed)) {
   }
   // Only the first of a batch asks the interpreter, whose list of pending calls is short.
   if (call->next == nullptr && Py_IsInitialized()) Py_AddPendingCall(run_from_interpreter, nullptr);

@@ -17,8 +17,8 @@ extern std::atomic<DeferredCall*> deferred_calls;
 void run_deferred_slow() noexcept;
 }  // namespace detail
 
-/// Has `function(argument)` called later with the GIL held. Any thread, no GIL needed; never blocks. After the
-/// interpreter is gone the call never happens: what it would free is left to the operating system.
+/// Has `function(argument)` called later with the GIL held. Any thread, no GIL needed; never blocks. After
+/// the interpreter is gone the call never happens: what it would free is left to the operating system.
 void defer_call(void (*function)(void*), void* argument) noexcept;
 
 /// Drops one reference to `object` later, with the GIL.
@@ -26,7 +26,8 @@ void defer_decref(PyObject* object) noexcept;
 
 /// Runs what was left behind. GIL held; costs one relaxed load when there is nothing.
 inline void run_deferred() noexcept {
-  if (detail::deferred_calls.load(std::memory_order_relaxed) != nullptr) [[unlikely]] detail::run_deferred_slow();
+  if (detail::deferred_calls.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    detail::run_deferred_slow();
 }
 
 }  // namespace thalweg::python

@@ -41,14 +41,15 @@ DType dtype_of(const dlpack::DataType& type) {
     if (known.code == type.code && known.bits == type.bits && type.lanes == 1) return dtype;
   }
   throw DTypeError("from_dlpack: elements of type code " + std::to_string(type.code) + ", " +
-                   std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) + " lanes have no dtype here");
+                   std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) +
+                   " lanes have no dtype here");
 }
 
 /// What one capsule owns. Deleters run on any thread and need neither Python nor the GIL.
 template <class M>
 struct Owner {
   M managed{};
-  Tensor tensor;  // of a shared value
+  Tensor tensor;          // of a shared value
   void* bytes = nullptr;  // of a copy
   Dims shape;
   Dims strides;
@@ -70,7 +71,8 @@ std::unique_ptr<Owner<M>> make_owner(const Tensor& tensor, bool copy) {
     const std::size_t bytes = (std::size_t(view.meta->bytes()) + kAlignment) / kAlignment * kAlignment;
     owner->bytes = std::aligned_alloc(kAlignment, bytes);
     if (owner->bytes == nullptr) throw std::bad_alloc();
-    copy_to_c_order(owner->bytes, view.data, view.shape(), byte_strides(view.strides(), item), std::size_t(item));
+    copy_to_c_order(owner->bytes, view.data, view.shape(), byte_strides(view.strides(), item),
+                    std::size_t(item));
     data = owner->bytes;
   } else {
     owner->tensor = tensor;
@@ -133,7 +135,8 @@ Tensor take(Engine& engine, PyObject* capsule, M* managed, const char* used_name
   };
   if (copy || !aligned || meta.numel() == 0) {
     Tensor result = engine.allocate(meta.dtype, meta.shape);
-    copy_to_c_order(Engine::mutable_data(result), data, meta.shape, byte_strides(meta.strides, item), std::size_t(item));
+    copy_to_c_order(Engine::mutable_data(result), data, meta.shape, byte_strides(meta.strides, item),
+                    std::size_t(item));
     PyCapsule_SetName(capsule, used_name);
     finish(managed);
     return result;
@@ -153,8 +156,9 @@ py::object to_dlpack(const Tensor& tensor, const DlpackRequest& request) {
     return new_capsule(std::move(owner), kVersionedName);
   }
   if (request.no_copy) {
-    raise_python(PyExc_BufferError,
-                 "__dlpack__: tensor values are immutable and a capsule of DLPack 0.x cannot say so: it needs a copy");
+    raise_python(
+        PyExc_BufferError,
+        "__dlpack__: tensor values are immutable and a capsule of DLPack 0.x cannot say so: it needs a copy");
   }
   return new_capsule(make_owner<Managed>(tensor, true), kLegacyName);
 }
@@ -163,8 +167,8 @@ Tensor from_dlpack(Engine& engine, PyObject* capsule, bool copy) {
   if (PyCapsule_IsValid(capsule, kVersionedName)) {
     auto* managed = static_cast<VersionedManaged*>(PyCapsule_GetPointer(capsule, kVersionedName));
     if (managed->version.major != 1) {
-      raise_python(PyExc_BufferError, "from_dlpack: DLPack version " + std::to_string(managed->version.major) +
-                                          " is not supported");
+      raise_python(PyExc_BufferError, "from_dlpack: DLPack version " +
+                                          std::to_string(managed->version.major) + " is not supported");
     }
     return take(engine, capsule, managed, "used_dltensor_versioned", copy);
   }

@@ -1,5 +1,5 @@
-// dlpack.h: the C structures of DLPack 1.x (https://dmlc.github.io/dlpack), written from its specification, and how
-// tensors pass through them.
+// dlpack.h: the C structures of DLPack 1.x (https://dmlc.github.io/dlpack), written from its specification,
+// and how tensors pass through them.
 #pragma once
 
 #include <cstdint>

@@ -35,18 +35,30 @@ EngineOptions options_from(const py::kwargs& keywords, bool* test_operators) {
   EngineOptions options = EngineOptions::from_environment();
   for (const auto& [key, value] : keywords) {
     const std::string name = py::str(key);
-    if (name == "mode") options.mode = parse_mode(value.cast<std::string>());
-    else if (name == "num_threads") options.num_threads = value.cast<int>();
-    else if (name == "cpu_devices") options.cpu_devices = value.cast<int>();
-    else if (name == "max_operators_in_flight") options.max_operators_in_flight = value.cast<std::int64_t>();
-    else if (name == "max_bytes_in_flight") options.max_bytes_in_flight = value.cast<std::int64_t>();
-    else if (name == "memory_limit") options.memory_limit = value.cast<std::int64_t>();
-    else if (name == "cache_limit") options.cache_limit = value.cast<std::int64_t>();
-    else if (name == "run_inline") options.run_inline = value.cast<bool>();
-    else if (name == "perDevicePerProcess") options.perDevicePerProcess = value.cast<bool>();
-    else if (name == "name") options.name = value.cast<std::string>();
-    else if (name == "test_operators") *test_operators = value.cast<bool>();
-    else throw AttributeError("Engine: unknown option '" + name + "'");
+    if (name == "mode")
+      options.mode = parse_mode(value.cast<std::string>());
+    else if (name == "num_threads")
+      options.num_threads = value.cast<int>();
+    else if (name == "cpu_devices")
+      options.cpu_devices = value.cast<int>();
+    else if (name == "max_operators_in_flight")
+      options.max_operators_in_flight = value.cast<std::int64_t>();
+    else if (name == "max_bytes_in_flight")
+      options.max_bytes_in_flight = value.cast<std::int64_t>();
+    else if (name == "memory_limit")
+      options.memory_limit = value.cast<std::int64_t>();
+    else if (name == "cache_limit")
+      options.cache_limit = value.cast<std::int64_t>();
+    else if (name == "run_inline")
+      options.run_inline = value.cast<bool>();
+    else if (name == "perDevicePerProcess")
+      options.perDevicePerProcess = value.cast<bool>();
+    else if (name == "name")
+      options.name = value.cast<std::string>();
+    else if (name == "test_operators")
+      *test_operators = value.cast<bool>();
+    else
+      throw AttributeError("Engine: unknown option '" + name + "'");
   }
   return options;
 }
@@ -84,7 +96,8 @@ void add_life(Class& type) {
              return std::make_shared<EngineHandle>(std::move(parsed), test_operators);
            }),
            "Options: mode (threaded, caller, sync), num_threads, cpu_devices, max_operators_in_flight, "
-           "max_bytes_in_flight, memory_limit, cache_limit, run_inline, name. Others keep the environment's value.");
+           "max_bytes_in_flight, memory_limit, cache_limit, run_inline, name. Others keep the environment's "
+           "value.");
   type.def("__enter__", [](std::shared_ptr<EngineHandle> self) {
     push_current_engine(self);
     return self;
@@ -97,7 +110,8 @@ void add_life(Class& type) {
         for (const std::string& text : self->shutdown()) unread.append(text);
         return unread;
       },
-      "Stops accepting operators, finishes what was issued, stops the threads. Returns texts of unread failures.");
+      "Stops accepting operators, finishes what was issued, stops the threads. Returns texts of unread "
+      "failures.");
   type.def_property_readonly("closed", [](EngineHandle& self) { return self->is_shut_down(); });
   type.def_property_readonly("mode", [](EngineHandle& self) { return mode_name(self->options().mode); });
   type.def_property_readonly("name", [](EngineHandle& self) { return self->options().name; });
@@ -107,51 +121,77 @@ void add_life(Class& type) {
 }
 
 void add_control(Class& type) {
-  type.def("flush", [](EngineHandle& self) { self->flush(); }, "Starts what was issued; does not wait.");
-  type.def("synchronize", [](EngineHandle& self) { self->synchronize(); },
-           "Waits for everything issued, then raises the oldest failure nobody has seen.");
-  type.def("drain", [](EngineHandle& self) { self->drain(); }, "Waits for everything issued; raises no failure.");
-  type.def("devices", [](EngineHandle& self) {
-    py::list devices;
-    for (Device device : self->devices()) devices.append(device_object(device));
-    return py::tuple(devices);
-  }, "The devices of this engine.");
-  type.def("set_num_threads", [](EngineHandle& self, int count) {
-    if (count < 0) throw ValueError("set_num_threads: expected 0 or more, got " + std::to_string(count));
-    allow_parallelism(count);
-    self->set_num_threads(count);
-  }, py::arg("count"), "Drains, then goes on with `count` threads a device (0: as many as the process may use).");
-  type.def("get_num_threads", [](EngineHandle& self) { return self->num_threads(); },
-           "Threads that may run one device's operators at the same time.");
-  type.def("set_name", [](EngineHandle& self, std::string name) { self->set_name(std::move(name)); }, py::arg("name"),
-           "Names the graph in dumps.");
-  type.def("set_memory_limit", [](EngineHandle& self, std::int64_t bytes) { self->set_memory_limit(bytes); },
-           py::arg("bytes"), "Bytes of tensors per device; 0: no limit.");
-  type.def("set_run_ahead", [](EngineHandle& self, std::int64_t operators, std::int64_t bytes) {
-    self->set_run_ahead(operators, bytes);
-  }, py::arg("operators"), py::arg("bytes"), "Limits what is issued and not finished.");
+  type.def(
+      "flush", [](EngineHandle& self) { self->flush(); }, "Starts what was issued; does not wait.");
+  type.def(
+      "synchronize", [](EngineHandle& self) { self->synchronize(); },
+      "Waits for everything issued, then raises the oldest failure nobody has seen.");
+  type.def(
+      "drain", [](EngineHandle& self) { self->drain(); }, "Waits for everything issued; raises no failure.");
+  type.def(
+      "devices",
+      [](EngineHandle& self) {
+        py::list devices;
+        for (Device device : self->devices()) devices.append(device_object(device));
+        return py::tuple(devices);
+      },
+      "The devices of this engine.");
+  type.def(
+      "set_num_threads",
+      [](EngineHandle& self, int count) {
+        if (count < 0) throw ValueError("set_num_threads: expected 0 or more, got " + std::to_string(count));
+        allow_parallelism(count);
+        self->set_num_threads(count);
+      },
+      py::arg("count"),
+      "Drains, then goes on with `count` threads a device (0: as many as the process may use).");
+  type.def(
+      "get_num_threads", [](EngineHandle& self) { return self->num_threads(); },
+      "Threads that may run one device's operators at the same time.");
+  type.def(
+      "set_name", [](EngineHandle& self, std::string name) { self->set_name(std::move(name)); },
+      py::arg("name"), "Names the graph in dumps.");
+  type.def(
+      "set_memory_limit", [](EngineHandle& self, std::int64_t bytes) { self->set_memory_limit(bytes); },
+      py::arg("bytes"), "Bytes of tensors per device; 0: no limit.");
+  type.def(
+      "set_run_ahead",
+      [](EngineHandle& self, std::int64_t operators, std::int64_t bytes) {
+        self->set_run_ahead(operators, bytes);
+      },
+      py::arg("operators"), py::arg("bytes"), "Limits what is issued and not finished.");
 }
 
 void add_inspection(Class& type) {
   type.def("memory_stats", memory_stats, py::arg("device") = py::none(),
            "live_bytes, peak_bytes, cached_bytes and limit_bytes of a device.");
-  type.def("reset_peak_memory",
-           [](EngineHandle& self, py::handle device) { self->reset_peak_memory(to_device(device.ptr())); },
-           py::arg("device") = py::none(), "Starts the peak anew from the live bytes.");
-  type.def("empty_cache", [](EngineHandle& self) { self->empty_cache(); }, "Gives freed blocks back to the system.");
+  type.def(
+      "reset_peak_memory",
+      [](EngineHandle& self, py::handle device) { self->reset_peak_memory(to_device(device.ptr())); },
+      py::arg("device") = py::none(), "Starts the peak anew from the live bytes.");
+  type.def(
+      "empty_cache", [](EngineHandle& self) { self->empty_cache(); },
+      "Gives freed blocks back to the system.");
   type.def("stats", stats, "Operator counters: issued, executed, failed, run_inline, donated, in_flight.");
-  type.def("dump_graph", [](EngineHandle& self) {
-    std::ostringstream out;
-    self->dump_graph(out);
-    return out.str();
-  }, "The live graph as JSON text.");
-  type.def("start_recording", [](EngineHandle& self) { self->start_recording(); },
-           "Keeps every operator from now on.");
-  type.def("stop_recording", [](EngineHandle& self) {
-    std::ostringstream out;
-    self->stop_recording(out);
-    return out.str();
-  }, "What ran since start_recording, as JSON text.");
+  type.def(
+      "dump_graph",
+      [](EngineHandle& self) {
+        std::ostringstream out;
+        self->dump_graph(out);
+        return out.str();
+      },
+      "The live graph as JSON text.");
+  type.def(
+      "start_recording", [](EngineHandle& self) { self->start_recording(); },
+      "Keeps every operator from now on.");
+  type.def(
+      "stop_recording",
+      [](EngineHandle& self) {
+        std::ostringstream out;
+        self->stop_recording(out);
+        return out.str();
+      },
+      "What ran since start_recording, as JSON text.");
 }
 
 std::string policy_name(SyncPolicy policy) {
@@ -173,30 +213,42 @@ SyncPolicy parse_policy(const std::string& text) {
 }  // namespace
 
 void add_engine_class(py::module_& module) {
-  Class type(module, "Engine",
-             "One independent engine. `with engine:` makes it the one that creation functions use; operators use the "
-             "engine of their operands. It lives until close() or the end of the process, since tensors need it.");
+  Class type(
+      module, "Engine",
+      "One independent engine. `with engine:` makes it the one that creation functions use; operators use "
+      "the "
+      "engine of their operands. It lives until close() or the end of the process, since tensors need it.");
   add_life(type);
   add_control(type);
   add_inspection(type);
-  module.def("current_engine", current_engine_handle, "The engine that creation functions of this thread use.");
+  module.def("current_engine", current_engine_handle,
+             "The engine that creation functions of this thread use.");
   module.def("sync_count", sync_count, "Blocking reads so far that had to wait.");
-  module.def("get_sync_policy", [] { return policy_name(sync_policy()); },
-             "What a blocking read does that has to wait.");
-  module.def("set_sync_policy", [](const std::string& policy) { set_sync_policy(parse_policy(policy)); },
-             py::arg("policy"), py::pos_only(), "Sets it: 'allow', 'warn' or 'error'.");
+  module.def(
+      "get_sync_policy", [] { return policy_name(sync_policy()); },
+      "What a blocking read does that has to wait.");
+  module.def(
+      "set_sync_policy", [](const std::string& policy) { set_sync_policy(parse_policy(policy)); },
+      py::arg("policy"), py::pos_only(), "Sets it: 'allow', 'warn' or 'error'.");
   module.def("_set_package_directory", set_package_directory, py::arg("directory"), py::pos_only(),
              "Frames of files under it are not places of the user's program.");
-  module.def("_at_exit", [] {
-    shut_down_all_engines();
-    stop_callback_lane();
-  }, "Stops all engines and prints unread failures.");
-  module.def("_after_fork_in_child", [] {
-    reset_callback_lane_after_fork();
-    reset_sites_after_fork();
-  }, "Forgets threads that a forked child does not have.");
-  module.def("current_site", [] { return describe_site(current_site()); },
-             "The caller's \"file:line\", as errors name it.");
+  module.def(
+      "_at_exit",
+      [] {
+        shut_down_all_engines();
+        stop_callback_lane();
+      },
+      "Stops all engines and prints unread failures.");
+  module.def(
+      "_after_fork_in_child",
+      [] {
+        reset_callback_lane_after_fork();
+        reset_sites_after_fork();
+      },
+      "Forgets threads that a forked child does not have.");
+  module.def(
+      "current_site", [] { return describe_site(current_site()); },
+      "The caller's \"file:line\", as errors name it.");
 }
 
 }  // namespace thalweg::python

@@ -20,12 +20,40 @@ namespace thalweg::python {
 namespace {
 
 constexpr const char* kBuiltinNames[] = {
-    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "matmul",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-    "negative", "positive", "abs", "bitwise_invert",
-    "slice", "index", "slice_assign", "index_assign", "where", "reshape", "permute_dims", "broadcast_to", "astype",
-    "contiguous", "to_device",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "pow",
+    "matmul",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "negative",
+    "positive",
+    "abs",
+    "bitwise_invert",
+    "slice",
+    "index",
+    "slice_assign",
+    "index_assign",
+    "where",
+    "reshape",
+    "permute_dims",
+    "broadcast_to",
+    "astype",
+    "contiguous",
+    "to_device",
 };
 static_assert(std::size(kBuiltinNames) == static_cast<std::size_t>(Builtin::count_));
 
@@ -42,7 +70,7 @@ State& state() {
 
 thread_local std::vector<std::shared_ptr<EngineHandle>>* current_stack = nullptr;
 
-int released_calls = 0;                    // GIL
+int released_calls = 0;  // GIL
 std::atomic<std::uint64_t> syncs{0};
 std::atomic<SyncPolicy> policy{SyncPolicy::allow};
 thread_local bool read_is_uncounted = false;
@@ -141,8 +169,9 @@ std::shared_ptr<EngineHandle> current_engine_handle() {
   auto& handle = state().default_engine;
   if (!handle) {
     const char* test_operators = std::getenv("THALWEG_TEST_OPERATORS");
-    handle = std::make_shared<EngineHandle>(EngineOptions::from_environment(),
-                                            test_operators != nullptr && std::string_view(test_operators) == "1");
+    handle =
+        std::make_shared<EngineHandle>(EngineOptions::from_environment(),
+                                       test_operators != nullptr && std::string_view(test_operators) == "1");
     if (state().shut_down) (*handle)->shutdown();
   }
   return handle;
@@ -190,7 +219,8 @@ BlockingRead::BlockingRead(const Tensor& tensor) {
   }
   if (tensor.is_ready()) return;
   syncs.fetch_add(1, std::memory_order_relaxed);
-  const std::string text = "blocking read of a value that is not there yet, at " + describe_site(current_site());
+  const std::string text =
+      "blocking read of a value that is not there yet, at " + describe_site(current_site());
   if (wanted == SyncPolicy::error) raise_python(sync_error_type(), text);
   if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw_python_error();
 }

@@ -13,11 +13,40 @@ namespace thalweg::python {
 
 /// Operators that slots and indexing call by number; `builtin` finds their records.
 enum class Builtin : std::uint8_t {
-  add, subtract, multiply, divide, floor_divide, remainder, pow, matmul,
-  bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift,
-  equal, not_equal, less, less_equal, greater, greater_equal,
-  negative, positive, abs, bitwise_invert,
-  slice, index, slice_assign, index_assign, where, reshape, permute_dims, broadcast_to, astype, contiguous, to_device,
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  remainder,
+  pow,
+  matmul,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  bitwise_left_shift,
+  bitwise_right_shift,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  negative,
+  positive,
+  abs,
+  bitwise_invert,
+  slice,
+  index,
+  slice_assign,
+  index_assign,
+  where,
+  reshape,
+  permute_dims,
+  broadcast_to,
+  astype,
+  contiguous,
+  to_device,
   count_,
 };
 
@@ -27,10 +56,12 @@ const OpRegistry& catalog();
 /// The id of a built-in in every engine's registry.
 std::uint32_t builtin_id(Builtin which) noexcept;
 
-inline const Op& builtin(const Engine& engine, Builtin which) { return *engine.ops().all()[builtin_id(which)]; }
+inline const Op& builtin(const Engine& engine, Builtin which) {
+  return *engine.ops().all()[builtin_id(which)];
+}
 
-/// A Python `Engine`. The C++ engine is stopped by `close` or at exit and never freed: tensors may refer to it as long as
-/// the process lives.
+/// A Python `Engine`. The C++ engine is stopped by `close` or at exit and never freed: tensors may refer to
+/// it as long as the process lives.
 class EngineHandle {
  public:
   EngineHandle(EngineOptions options, bool test_operators);
@@ -44,8 +75,8 @@ class EngineHandle {
   Engine* engine_;
 };
 
-/// The engine that creation functions of this thread use: the innermost `with engine:`, else the default one, which is
-/// made on first use from the environment.
+/// The engine that creation functions of this thread use: the innermost `with engine:`, else the default one,
+/// which is made on first use from the environment.
 Engine& current_engine();
 std::shared_ptr<EngineHandle> current_engine_handle();
 

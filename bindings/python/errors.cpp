@@ -27,12 +27,15 @@ ErrorType error_types[] = {
     {"thalweg.ShapeError", &PyExc_ValueError, is_a<ShapeError>, "Shapes that do not go together."},
     {"thalweg.DTypeError", &PyExc_TypeError, is_a<DTypeError>, "A dtype that an operator does not take."},
     {"thalweg.IndexError", &PyExc_IndexError, is_a<IndexError>, "An index or axis out of range."},
-    {"thalweg.DeviceError", &PyExc_ValueError, is_a<DeviceError>, "A device that is not there, or mixed devices."},
+    {"thalweg.DeviceError", &PyExc_ValueError, is_a<DeviceError>,
+     "A device that is not there, or mixed devices."},
     {"thalweg.AttributeError", &PyExc_TypeError, is_a<AttributeError>,
      "An attribute (keyword argument) that an operator does not have or take."},
     {"thalweg.ValueError", &PyExc_ValueError, is_a<ValueError>, "A value that an operator does not take."},
-    {"thalweg.OutOfMemoryError", &PyExc_MemoryError, is_a<OutOfMemoryError>, "No memory for an operator's outputs."},
-    {"thalweg.EngineError", &PyExc_RuntimeError, is_a<EngineError>, "A misuse of the engine, or its shutdown."},
+    {"thalweg.OutOfMemoryError", &PyExc_MemoryError, is_a<OutOfMemoryError>,
+     "No memory for an operator's outputs."},
+    {"thalweg.EngineError", &PyExc_RuntimeError, is_a<EngineError>,
+     "A misuse of the engine, or its shutdown."},
     {"thalweg.KernelError", &PyExc_RuntimeError, is_a<KernelError>, "A kernel failed."},
 };
 PyObject* base_error = nullptr;
@@ -54,7 +57,8 @@ PyObject* class_for(const std::exception& error) {
   if (is_a<std::bad_alloc>(error)) return class_named("thalweg.OutOfMemoryError");
   if (is_a<std::out_of_range>(error)) return PyExc_IndexError;
   if (is_a<std::overflow_error>(error)) return PyExc_OverflowError;
-  if (is_a<std::invalid_argument>(error) || is_a<std::domain_error>(error) || is_a<std::length_error>(error)) {
+  if (is_a<std::invalid_argument>(error) || is_a<std::domain_error>(error) ||
+      is_a<std::length_error>(error)) {
     return PyExc_ValueError;
   }
   return PyExc_RuntimeError;
@@ -66,7 +70,8 @@ py::object new_class(const char* name, const char* doc, py::handle bases) {
 
 void set_failure(const FailureInfo& info) {
   PyObject* type = python_class_of(info.exception);
-  py::object error = checked(PyObject_CallFunction(type, "s#", info.message.data(), Py_ssize_t(info.message.size())));
+  py::object error =
+      checked(PyObject_CallFunction(type, "s#", info.message.data(), Py_ssize_t(info.message.size())));
   const auto attach = [&](const char* name, const std::string& text) {
     error.attr(name) = text.empty() ? py::object(py::none()) : py::object(py::str(text));
   };
@@ -79,7 +84,9 @@ void set_failure(const FailureInfo& info) {
 }  // namespace
 
 void add_error_types(py::module_& module) {
-  base_error = new_class("thalweg.Error", "Base of the errors thalweg raises.", py::handle(PyExc_Exception)).release().ptr();
+  base_error = new_class("thalweg.Error", "Base of the errors thalweg raises.", py::handle(PyExc_Exception))
+                   .release()
+                   .ptr();
   module.attr("Error") = py::handle(base_error);
   for (ErrorType& entry : error_types) {
     py::tuple bases = py::make_tuple(py::handle(base_error), py::handle(*entry.python_base));
@@ -87,8 +94,9 @@ void add_error_types(py::module_& module) {
     module.attr(std::string(entry.name).substr(sizeof("thalweg.") - 1).c_str()) = py::handle(entry.type);
   }
   py::tuple bases = py::make_tuple(py::handle(base_error), py::handle(PyExc_RuntimeError));
-  sync_error =
-      new_class("thalweg.SyncError", "A blocking read while on_sync(\"error\") is set.", bases).release().ptr();
+  sync_error = new_class("thalweg.SyncError", "A blocking read while on_sync(\"error\") is set.", bases)
+                   .release()
+                   .ptr();
   module.attr("SyncError") = py::handle(sync_error);
   py::register_exception_translator([](std::exception_ptr exception) {
     if (!exception) return;

@@ -17,8 +17,8 @@ void add_error_types(py::module_& module);
 /// Sets the Python error for the exception being handled. Call in a catch block with the GIL.
 void set_python_error() noexcept;
 
-/// As `set_python_error`, for a read of `tensor`: a failed value raises its original type with the text that names
-/// operator, device and place, and with the attributes op, device and site.
+/// As `set_python_error`, for a read of `tensor`: a failed value raises its original type with the text that
+/// names operator, device and place, and with the attributes op, device and site.
 void set_read_error(const Tensor& tensor) noexcept;
 
 /// The Python class for what `exception` holds, and its plain text.

@@ -26,7 +26,8 @@ Device checked_device(Engine& engine, py::handle device) {
   return where;
 }
 
-/// The engine of creation functions, after an exit whose tensors outlived it: allocating needs no running engine.
+/// The engine of creation functions, after an exit whose tensors outlived it: allocating needs no running
+/// engine.
 py::object wrapped(Tensor tensor) { return checked(wrap(std::move(tensor))); }
 
 void add_imports(py::module_& module) {
@@ -34,7 +35,8 @@ void add_imports(py::module_& module) {
       "from_nested",
       [](py::handle object, py::handle dtype, py::handle device) -> py::object {
         Engine& engine = current_engine();
-        Tensor tensor = from_nested(engine, object.ptr(), optional_dtype(dtype), checked_device(engine, device));
+        Tensor tensor =
+            from_nested(engine, object.ptr(), optional_dtype(dtype), checked_device(engine, device));
         return tensor ? wrapped(std::move(tensor)) : py::object(py::none());
       },
       py::arg("object"), py::arg("dtype") = py::none(), py::arg("device") = py::none(),
@@ -56,7 +58,10 @@ void add_imports(py::module_& module) {
       py::arg("buffer"), py::arg("dtype"), py::arg("shape"), py::arg("device") = py::none(),
       "A tensor from C-ordered bytes, for pickles.");
   module.def(
-      "from_dlpack", [](py::handle capsule, bool copy) { return wrapped(from_dlpack(current_engine(), capsule.ptr(), copy)); },
+      "from_dlpack",
+      [](py::handle capsule, bool copy) {
+        return wrapped(from_dlpack(current_engine(), capsule.ptr(), copy));
+      },
       py::arg("capsule"), py::arg("copy") = false, "A tensor over the bytes in a DLPack capsule.");
 }
 

@@ -23,7 +23,8 @@ class NestedReader {
     for (PyObject* level = object; is_sequence(level);) {
       const Py_ssize_t size = PySequence_Fast_GET_SIZE(level);
       shape.push_back(size);
-      if (shape.size() > std::size_t(kMaxRank)) throw ShapeError("asarray: lists nested deeper than 64 levels");
+      if (shape.size() > std::size_t(kMaxRank))
+        throw ShapeError("asarray: lists nested deeper than 64 levels");
       if (size == 0) break;
       level = PySequence_Fast_GET_ITEM(level, 0);
     }
@@ -67,9 +68,10 @@ class NestedReader {
 
   [[noreturn]] bool ragged(PyObject* object, std::size_t level) const {
     std::string row;
-    for (const Py_ssize_t index : path_) row += "[" + std::to_string(index) + "]";
-    const std::string found =
-        is_sequence(object) ? "has length " + std::to_string(PySequence_Fast_GET_SIZE(object)) : "is a number";
+    for (const Py_ssize_t index : path_) row.append("[").append(std::to_string(index)).append("]");
+    const std::string found = is_sequence(object)
+                                  ? "has length " + std::to_string(PySequence_Fast_GET_SIZE(object))
+                                  : "is a number";
     const std::string expected =
         level < shape.size() ? "rows of length " + std::to_string(shape[level]) : std::string("numbers");
     throw ShapeError("asarray: ragged rows: " + (row.empty() ? "the list" : "row " + row) + " " + found +
@@ -97,7 +99,8 @@ void check_value(const Scalar& value, DType dtype) {
   if (value.kind() == DTypeKind::floating) {
     const double number = value.to<double>();
     if (std::isnan(number)) throw ValueError("asarray: cannot convert nan to " + std::string(name(dtype)));
-    if (std::isinf(number)) raise_python(PyExc_OverflowError, "asarray: cannot convert an infinity to an integer");
+    if (std::isinf(number))
+      raise_python(PyExc_OverflowError, "asarray: cannot convert an infinity to an integer");
     const Scalar whole = number >= 0x1p63 && number < 0x1p64 ? Scalar(static_cast<std::uint64_t>(number))
                                                              : Scalar(static_cast<std::int64_t>(number));
     if (std::abs(number) < 0x1p64 && fits(whole, dtype)) return;
@@ -150,7 +153,8 @@ Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype,
     T* out = static_cast<T*>(Engine::mutable_data(result));
     for (const Scalar& value : reader.values) {
       if constexpr (std::is_same_v<T, bool>) {
-        *out++ = value.kind() == DTypeKind::floating ? value.to<double>() != 0 : value.to<std::uint64_t>() != 0;
+        *out++ =
+            value.kind() == DTypeKind::floating ? value.to<double>() != 0 : value.to<std::uint64_t>() != 0;
       } else {
         *out++ = value.to<T>();
       }

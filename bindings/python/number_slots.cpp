@@ -1,4 +1,5 @@
-// number_slots.cpp: Python's operators on tensors. The path of `a + b` is the hot one: no allocation, no GIL release.
+// number_slots.cpp: Python's operators on tensors. The path of `a + b` is the hot one: no allocation, no GIL
+// release.
 #include <thalweg/engine.h>
 
 #include "deferred.h"
@@ -35,7 +36,8 @@ PyObject* mixed_binary(Builtin which, PyObject* left, PyObject* right) {
 PyObject* binary(Builtin which, PyObject* left, PyObject* right) noexcept {
   try {
     run_deferred();
-    if (is_tensor(left) && is_tensor(right)) [[likely]] return apply_binary(which, tensor_of(left), tensor_of(right));
+    if (is_tensor(left) && is_tensor(right)) [[likely]]
+      return apply_binary(which, tensor_of(left), tensor_of(right));
     return mixed_binary(which, left, right);
   } catch (...) {
     set_python_error();
@@ -100,12 +102,14 @@ PyObject* power_in_place(PyObject* base, PyObject* exponent, PyObject* modulus) 
   return has_modulus(modulus) ? nullptr : in_place(Builtin::pow, base, exponent);
 }
 
-/// Waits for the only element, for bool(), int() and float(); throws ValueError for another number of elements.
+/// Waits for the only element, for bool(), int() and float(); throws ValueError for another number of
+/// elements.
 Scalar only_element(PyObject* self, const char* function) {
   const Tensor tensor = tensor_of(self);
   if (tensor.numel() != 1) {
     throw ValueError(std::string(function) + ": the value of a tensor of shape " + to_string(tensor.shape()) +
-                     " with " + std::to_string(tensor.numel()) + " elements is ambiguous; it takes exactly one" +
+                     " with " + std::to_string(tensor.numel()) +
+                     " elements is ambiguous; it takes exactly one" +
                      (std::string_view(function) == "bool" ? " (use any() or all())" : ""));
   }
   const BlockingRead read(tensor);
@@ -136,15 +140,16 @@ PyObject* as_int(PyObject* self) {
 }
 
 PyObject* as_float(PyObject* self) {
-  return guarded<PyObject*>(nullptr, [&] { return PyFloat_FromDouble(only_element(self, "float").to<double>()); });
+  return guarded<PyObject*>(nullptr,
+                            [&] { return PyFloat_FromDouble(only_element(self, "float").to<double>()); });
 }
 
 PyObject* as_index(PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& tensor = tensor_of(self);
     if (tensor.rank() != 0 || !is_integer(tensor.dtype())) {
-      throw DTypeError("index: only a 0-d tensor of integers can be an index, not " + std::string(name(tensor.dtype())) +
-                       to_string(tensor.shape()));
+      throw DTypeError("index: only a 0-d tensor of integers can be an index, not " +
+                       std::string(name(tensor.dtype())) + to_string(tensor.shape()));
     }
     return as_int(self);
   });

@@ -1,14 +1,14 @@
 // op_object.cpp: calls of Ops from the package's Python functions.
 #include "op_object.h"
 
-#include <structmember.h>
-
 #include <array>
 #include <cstddef>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <structmember.h>
 
 #include <thalweg/engine.h>
 
@@ -30,8 +30,8 @@ struct OpObject {
   /// The record in the catalog; null for an Op that only some engines have.
   const Op* builtin;
   std::string name;
-  /// The keyword tuple of the last call (a reference) and its attributes' positions: a call site always passes the same
-  /// tuple object.
+  /// The keyword tuple of the last call (a reference) and its attributes' positions: a call site always
+  /// passes the same tuple object.
   PyObject* known_names;
   std::vector<std::uint8_t> known_positions;
 };
@@ -46,7 +46,8 @@ const Op& record_for(const OpObject* self, const Engine& engine) {
 /// The inputs of one call: tensors as they are, numbers and arrays converted.
 class Inputs {
  public:
-  Inputs(const OpObject* self, PyObject* const* args, std::size_t count) : self_(self), args_(args), count_(count) {
+  Inputs(const OpObject* self, PyObject* const* args, std::size_t count)
+      : self_(self), args_(args), count_(count) {
     if (count > kFew) {
       many_.resize(count);
       many_converted_.resize(count);
@@ -112,14 +113,16 @@ std::vector<std::uint8_t> find_positions(const Op& op, PyObject* names) {
 
 Attributes attributes_of(OpObject* self, const Op& op, PyObject* const* values, PyObject* names) {
   if (names == nullptr) return op.attributes.empty() ? Attributes{} : AttributeList(op).take();
-  if (names != self->known_names) {
+  // An Op that is not built in may differ between engines.
+  if (names != self->known_names || self->builtin == nullptr) {
     self->known_positions = find_positions(op, names);
     Py_XDECREF(std::exchange(self->known_names, Py_NewRef(names)));
   }
   AttributeList attributes(op);
   for (std::size_t i = 0; i < std::size_t(PyTuple_GET_SIZE(names)); ++i) {
     // The conversion of a value may run Python code that calls this operation otherwise.
-    const std::size_t position = names == self->known_names ? self->known_positions[i] : find_positions(op, names)[i];
+    const std::size_t position =
+        names == self->known_names ? self->known_positions[i] : find_positions(op, names)[i];
     attributes.set(position, values[i]);
   }
   return attributes.take();
@@ -151,7 +154,8 @@ PyObject* in_place(PyObject* callable, PyObject* const* args, Py_ssize_t count, 
   return guarded<PyObject*>(nullptr, [&] {
     run_deferred();
     auto* self = reinterpret_cast<OpObject*>(callable);
-    if (count == 0 || !is_tensor(args[0])) throw DTypeError(self->name + ": the in-place form needs a Tensor first");
+    if (count == 0 || !is_tensor(args[0]))
+      throw DTypeError(self->name + ": the in-place form needs a Tensor first");
     Inputs inputs(self, args, std::size_t(count));
     Engine& engine = inputs.engine();
     const Op& op = record_for(self, engine);
@@ -178,7 +182,8 @@ PyObject* represent(PyObject* object) {
 }
 
 PyObject* get_name(PyObject* self, void*) {
-  return guarded<PyObject*>(nullptr, [&] { return py::str(reinterpret_cast<OpObject*>(self)->name).release().ptr(); });
+  return guarded<PyObject*>(nullptr,
+                            [&] { return py::str(reinterpret_cast<OpObject*>(self)->name).release().ptr(); });
 }
 PyObject* get_doc(PyObject* self, void*) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -200,7 +205,8 @@ PyObject* get_attributes(PyObject* self, void*) {
     py::dict defaults;
     if (const Op* op = known(self)) {
       for (const AttrSpec& spec : op->attributes) {
-        defaults[py::str(spec.name)] = spec.required ? py::str("required") : py::str(to_string(spec.fallback));
+        defaults[py::str(spec.name)] =
+            spec.required ? py::str("required") : py::str(to_string(spec.fallback));
       }
     }
     return defaults.release().ptr();
@@ -208,8 +214,10 @@ PyObject* get_attributes(PyObject* self, void*) {
 }
 
 PyMethodDef methods[] = {
-    {"in_place", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(in_place)), METH_FASTCALL | METH_KEYWORDS,
-     "in_place($self, x, /, *others, **attributes)\n--\n\nThe in-place form: rebinds x to the result and returns it."},
+    {"in_place", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(in_place)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "in_place($self, x, /, *others, **attributes)\n--\n\nThe in-place form: rebinds x to the result and "
+     "returns it."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {
@@ -233,7 +241,8 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 PyType_Spec spec = {"thalweg._C.Operation", sizeof(OpObject), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL,
+                    slots};
 
 py::object make_op_object(std::string name) {
   auto* self = static_cast<OpObject*>(PyObject_Malloc(sizeof(OpObject)));
@@ -254,8 +263,9 @@ void add_op_type(py::module_& module) {
   op_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   module.attr("Operation") = type;
   type.release();
-  module.def("op", make_op_object, py::arg("name"), py::pos_only(),
-             "The operation called `name`. One that is not built in is looked up in the engine of each call.");
+  module.def(
+      "op", make_op_object, py::arg("name"), py::pos_only(),
+      "The operation called `name`. One that is not built in is looked up in the engine of each call.");
   module.def(
       "op_names",
       [] {

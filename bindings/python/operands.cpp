@@ -19,15 +19,17 @@ Tensor constant(Engine& engine, std::string_view op, const Scalar& scalar, DType
   if (!fits(scalar, dtype)) {
     if (is_comparison(op)) return engine.constant(scalar, default_dtype(scalar), device);
     const std::string value = py::str(from_scalar(scalar));
-    raise_python(PyExc_OverflowError,
-                 std::string(op) + ": Python integer " + value + " out of bounds for " + std::string(name(dtype)));
+    raise_python(PyExc_OverflowError, std::string(op) + ": Python integer " + value + " out of bounds for " +
+                                          std::string(name(dtype)));
   }
   return engine.constant(scalar, dtype, device);
 }
 
 [[noreturn]] void refuse(std::string_view op, PyObject* object) {
-  std::string text = std::string(op) + ": expected a Tensor, a number or an array, not " + Py_TYPE(object)->tp_name;
-  if (PySequence_Check(object) && !PyUnicode_Check(object)) text += "; make a tensor of it with thalweg.asarray";
+  std::string text =
+      std::string(op) + ": expected a Tensor, a number or an array, not " + Py_TYPE(object)->tp_name;
+  if (PySequence_Check(object) && !PyUnicode_Check(object))
+    text += "; make a tensor of it with thalweg.asarray";
   throw DTypeError(text);
 }
 

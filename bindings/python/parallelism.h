@@ -3,8 +3,9 @@
 
 namespace thalweg::python {
 
-/// Allows an engine of `num_threads` threads its device thread and helping caller beside them. oneTBB warns on stderr
-/// about arenas larger than what is allowed, so call this before such an engine starts. The limit only rises.
+/// Allows an engine of `num_threads` threads its device thread and helping caller beside them. oneTBB warns
+/// on stderr about arenas larger than what is allowed, so call this before such an engine starts. The limit
+/// only rises.
 void allow_parallelism(int num_threads);
 
 }  // namespace thalweg::python

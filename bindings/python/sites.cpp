@@ -1,13 +1,13 @@
 // sites.cpp: an open-addressing table from (code object, instruction) to site numbers, guarded by the GIL.
 #include "sites.h"
 
-#include <frameobject.h>
-
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <new>
 #include <vector>
+
+#include <frameobject.h>
 
 namespace thalweg::python {
 
@@ -42,7 +42,8 @@ Table& table() {
 }
 
 std::size_t hash_of(const PyCodeObject* code, int instruction) noexcept {
-  const auto bits = reinterpret_cast<std::uintptr_t>(code) ^ (std::uintptr_t(std::uint32_t(instruction)) << 32);
+  const auto bits =
+      reinterpret_cast<std::uintptr_t>(code) ^ (std::uintptr_t(std::uint32_t(instruction)) << 32);
   return static_cast<std::size_t>((bits * 0x9E3779B97F4A7C15ull) >> 20);
 }
 

@@ -10,8 +10,8 @@
 
 namespace thalweg::python {
 
-/// The number of the innermost Python line outside this package; 0 if there is none. GIL held. The same place always
-/// has the same number; code objects seen once are kept alive, so a number never changes its meaning.
+/// The number of the innermost Python line outside this package; 0 if there is none. GIL held. The same place
+/// always has the same number; code objects seen once are kept alive, so a number never changes its meaning.
 SiteId current_site() noexcept;
 
 /// "file:line" of a site, empty for 0. Any thread, no GIL.

@@ -10,7 +10,8 @@ namespace {
 
 template <std::size_t item>
 void copy_run(std::byte* target, const std::byte* source, std::int64_t count, std::int64_t stride) {
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(target + i * std::int64_t(item), source + i * stride, item);
+  for (std::int64_t i = 0; i < count; ++i)
+    std::memcpy(target + i * std::int64_t(item), source + i * stride, item);
 }
 
 using RunFn = void (*)(std::byte*, const std::byte*, std::int64_t, std::int64_t);
@@ -26,7 +27,8 @@ RunFn run_for(std::size_t item) noexcept {
 
 }  // namespace
 
-void copy_to_c_order(void* target, const void* source, const Dims& shape, const Dims& byte_strides, std::size_t item) {
+void copy_to_c_order(void* target, const void* source, const Dims& shape, const Dims& byte_strides,
+                     std::size_t item) {
   auto* out = static_cast<std::byte*>(target);
   const auto* in = static_cast<const std::byte*>(source);
   const std::int64_t count = numel(shape);

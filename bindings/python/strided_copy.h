@@ -8,7 +8,8 @@
 namespace thalweg::python {
 
 /// Copies elements of `item` bytes at `source`, laid out with `byte_strides`, to `target` in C order.
-void copy_to_c_order(void* target, const void* source, const Dims& shape, const Dims& byte_strides, std::size_t item);
+void copy_to_c_order(void* target, const void* source, const Dims& shape, const Dims& byte_strides,
+                     std::size_t item);
 
 /// `strides` (elements) in bytes.
 Dims byte_strides(const Strides& strides, std::int64_t item);

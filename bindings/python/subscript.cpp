@@ -4,11 +4,11 @@
 
 #include <thalweg/engine.h>
 
+#include "buffers.h"
 #include "deferred.h"
 #include "engines.h"
 #include "errors.h"
 #include "operands.h"
-#include "buffers.h"
 #include "sites.h"
 #include "subscript_key.h"
 #include "tensor_object.h"
@@ -54,7 +54,8 @@ Tensor take_arrays(const Tensor& x, const Key& key, SiteId site) {
   return engine.apply(op, array_inputs({&x}, key), array_attributes(op, key), site);
 }
 
-/// The value to assign: numbers and arrays become tensors. A number must be of the tensor's kind or a lower one.
+/// The value to assign: numbers and arrays become tensors. A number must be of the tensor's kind or a lower
+/// one.
 Tensor value_for(const Tensor& x, PyObject* value) {
   if (is_tensor(value)) return tensor_of(value);
   if (PyList_Check(value) || PyTuple_Check(value)) {
@@ -66,18 +67,20 @@ Tensor value_for(const Tensor& x, PyObject* value) {
 
 void check_kind(const Tensor& x, const Tensor& value) {
   if (kind(value.dtype()) <= kind(x.dtype()) || (is_integer(value.dtype()) && is_integer(x.dtype()))) return;
-  throw DTypeError("setitem: a value of " + std::string(name(value.dtype())) + " does not go into a tensor of " +
-                   std::string(name(x.dtype())) + "; cast it with astype");
+  throw DTypeError("setitem: a value of " + std::string(name(value.dtype())) +
+                   " does not go into a tensor of " + std::string(name(x.dtype())) + "; cast it with astype");
 }
 
-/// `x[mask] = v`: every position of the mask gets a value of v, which must therefore not depend on how many there are.
+/// `x[mask] = v`: every position of the mask gets a value of v, which must therefore not depend on how many
+/// there are.
 void assign_mask(PyObject* self, const Key& key, const Tensor& value) {
   const Tensor x = tensor_of(self);
   Engine& engine = x.engine();
   const SiteId site = current_site();
   if (value.rank() != 0 && !(value.shape() == x.shape())) {
-    throw ShapeError("setitem: with a mask the value must be 0-d or of the tensor's shape " + to_string(x.shape()) +
-                     ", not " + to_string(value.shape()) + ": how many elements a mask selects depends on its values");
+    throw ShapeError("setitem: with a mask the value must be 0-d or of the tensor's shape " +
+                     to_string(x.shape()) + ", not " + to_string(value.shape()) +
+                     ": how many elements a mask selects depends on its values");
   }
   Tensor mask = key.mask;
   if (mask.rank() < x.rank()) {
@@ -108,8 +111,8 @@ void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {
   // The region with the elements replaced, then the tensor with the region replaced.
   const SiteId site = current_site();
   const Tensor region = take_region(tensor_of(self), key, site);
-  const Tensor changed =
-      engine.apply(index_assign, array_inputs({&region, &value}, key), array_attributes(index_assign, key), site);
+  const Tensor changed = engine.apply(index_assign, array_inputs({&region, &value}, key),
+                                      array_attributes(index_assign, key), site);
   const Op& slice_assign = builtin(engine, Builtin::slice_assign);
   const Tensor* const operand = &changed;
   apply_in_place(self, slice_assign, {&operand, 1}, region_attributes(slice_assign, key));
@@ -136,9 +139,10 @@ PyObject* tensor_subscript(PyObject* self, PyObject* key_object) {
     const Key key = parse_key(x, key_object, "getitem");
     const SiteId site = current_site();
     if (key.mask) {
-      raise_python(PyExc_NotImplementedError,
-                   "getitem: the shape of x[mask] depends on the mask's values, which is not supported yet; use "
-                   "thalweg.where(mask, x, other)");
+      raise_python(
+          PyExc_NotImplementedError,
+          "getitem: the shape of x[mask] depends on the mask's values, which is not supported yet; use "
+          "thalweg.where(mask, x, other)");
     }
     if (key.arrays.empty()) return wrap(take_region(x, key, site));
     if (key.whole) return wrap(take_arrays(x, key, site));

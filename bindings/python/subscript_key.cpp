@@ -28,7 +28,8 @@ class KeyParser {
 
   Key parse(PyObject* key) {
     if (PyTuple_Check(key)) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) items_.push_back(classify(PyTuple_GET_ITEM(key, i)));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+        items_.push_back(classify(PyTuple_GET_ITEM(key, i)));
     } else {
       items_.push_back(classify(key));
     }
@@ -46,11 +47,13 @@ class KeyParser {
     if (PySlice_Check(object)) return {ItemKind::slice, 0, object, {}, 1};
     if (object == Py_None) return {ItemKind::new_axis, 0, object, {}, 0};
     if (object == Py_Ellipsis) return {ItemKind::ellipsis, 0, object, {}, 0};
-    if (PyBool_Check(object)) fail("True and False are not indices; use an int, or a mask of the tensor's shape");
+    if (PyBool_Check(object))
+      fail("True and False are not indices; use an int, or a mask of the tensor's shape");
     if (is_tensor(object)) return of_array(tensor_of(object));
     if (PyList_Check(object)) {
       Tensor indices = from_nested(x_.engine(), object, std::nullopt, x_.device());
-      if (indices && indices.numel() == 0) indices = x_.engine().allocate(DType::int64, indices.shape(), x_.device());
+      if (indices && indices.numel() == 0)
+        indices = x_.engine().allocate(DType::int64, indices.shape(), x_.device());
       if (indices) return of_array(indices);
     } else if (PyLong_Check(object)) {
       return of_integer(object);
@@ -59,7 +62,8 @@ class KeyParser {
     } else if (PyObject_CheckBuffer(object) && PyObject_HasAttrString(object, "__array__")) {
       return of_array(copy_from_buffer(x_.engine(), object, std::nullopt, x_.device()));
     }
-    fail(std::string("an index must be an int, a slice, an Ellipsis, None or an array of ints or bools, not ") +
+    fail(std::string(
+             "an index must be an int, a slice, an Ellipsis, None or an array of ints or bools, not ") +
          Py_TYPE(object)->tp_name);
   }
 
@@ -96,13 +100,16 @@ class KeyParser {
     const auto mask = std::find_if(items_.begin(), items_.end(), is_mask);
     if (mask == items_.end()) return false;
     for (const Item& item : items_) {
-      if (&item != &*mask && item.kind != ItemKind::ellipsis) fail("a mask together with other indices is not supported");
+      if (&item != &*mask && item.kind != ItemKind::ellipsis)
+        fail("a mask together with other indices is not supported");
     }
     if (mask != items_.begin()) fail("a mask after an Ellipsis is not supported");
     const Shape& shape = mask->array.shape();
-    const bool matches = mask->array.rank() <= x_.rank() && std::equal(shape.begin(), shape.end(), x_.shape().begin());
+    const bool matches =
+        mask->array.rank() <= x_.rank() && std::equal(shape.begin(), shape.end(), x_.shape().begin());
     if (!matches) {
-      fail("mask of shape " + to_string(shape) + " does not match the first axes of shape " + to_string(x_.shape()));
+      fail("mask of shape " + to_string(shape) + " does not match the first axes of shape " +
+           to_string(x_.shape()));
     }
     result->mask = mask->array;
     return true;
@@ -146,8 +153,8 @@ class KeyParser {
     const std::int64_t dim = x_.shape()[axis];
     const std::int64_t position = index < 0 ? index + dim : index;
     if (position < 0 || position >= dim) {
-      fail("index " + std::to_string(index) + " is out of bounds for axis " + std::to_string(axis) + " with size " +
-           std::to_string(dim));
+      fail("index " + std::to_string(index) + " is out of bounds for axis " + std::to_string(axis) +
+           " with size " + std::to_string(dim));
     }
     key->drop.push_back(std::int64_t(axis));
     key->whole = false;
@@ -164,7 +171,8 @@ class KeyParser {
       // NumPy counts ints beside index arrays as index arrays when it asks whether these stand together.
       const bool advanced = item.kind == ItemKind::array || (any_array && item.kind == ItemKind::integer);
       if (advanced && !in_run && had_run) key->front = true;
-      // An Ellipsis that stands for no axis still separates, as in NumPy; the one added at the end harms nothing.
+      // An Ellipsis that stands for no axis still separates, as in NumPy; the one added at the end harms
+      // nothing.
       in_run = advanced;
       had_run |= advanced;
       switch (item.kind) {

@@ -30,8 +30,8 @@ struct Key {
   Dims region_axes() const;
 };
 
-/// Parses `key` for a tensor like `x`; `operation` ("getitem", "setitem") leads error texts. Ints stay ints: one out of
-/// range raises IndexError here. Issues no operator on `x`.
+/// Parses `key` for a tensor like `x`; `operation` ("getitem", "setitem") leads error texts. Ints stay ints:
+/// one out of range raises IndexError here. Issues no operator on `x`.
 Key parse_key(const Tensor& x, PyObject* key, const std::string& operation);
 
 }  // namespace thalweg::python

@@ -1,4 +1,5 @@
-// tensor_methods.cpp: the properties and methods of Tensor that touch the handle itself; the package adds the others.
+// tensor_methods.cpp: the properties and methods of Tensor that touch the handle itself; the package adds the
+// others.
 #include <memory>
 #include <string>
 
@@ -35,7 +36,8 @@ PyObject* get_strides(PyObject* self, void*) {
   return with_tensor(self, [](const Tensor& t) { return to_tuple(t.strides(), item_size(t.dtype())); });
 }
 PyObject* get_dtype(PyObject* self, void*) {
-  return with_tensor(self, [](const Tensor& t) { return py::reinterpret_borrow<py::object>(dtype_object(t.dtype())); });
+  return with_tensor(
+      self, [](const Tensor& t) { return py::reinterpret_borrow<py::object>(dtype_object(t.dtype())); });
 }
 PyObject* get_device(PyObject* self, void*) {
   return with_tensor(self, [](const Tensor& t) { return device_object(t.device()); });
@@ -172,34 +174,43 @@ PyGetSetDef tensor_properties[] = {
     {"device", get_device, nullptr, "Where the value lives. Never waits.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of axes.", nullptr},
     {"size", get_size, nullptr, "The number of elements.", nullptr},
-    {"strides", get_strides, nullptr, "Bytes from one position to the next along each axis, as in NumPy.", nullptr},
+    {"strides", get_strides, nullptr, "Bytes from one position to the next along each axis, as in NumPy.",
+     nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-    {"__array_priority__", get_array_priority, nullptr, "Has NumPy leave `array + tensor` to the tensor.", nullptr},
+    {"__array_priority__", get_array_priority, nullptr, "Has NumPy leave `array + tensor` to the tensor.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 PyMethodDef tensor_methods[] = {
     {"item", item, METH_NOARGS, "item($self, /)\n--\n\nWaits, then the only element as a Python number."},
     {"tolist", to_list, METH_NOARGS, "tolist($self, /)\n--\n\nWaits, then the elements as nested lists."},
-    {"wait", wait, METH_NOARGS, "wait($self, /)\n--\n\nWaits for the value; raises its failure. Returns the tensor."},
+    {"wait", wait, METH_NOARGS,
+     "wait($self, /)\n--\n\nWaits for the value; raises its failure. Returns the tensor."},
     {"is_ready", is_ready, METH_NOARGS,
      "is_ready($self, /)\n--\n\nTrue once the value is there or has failed. Never waits."},
-    {"has_failed", has_failed, METH_NOARGS, "has_failed($self, /)\n--\n\nTrue if the value has failed by now."},
+    {"has_failed", has_failed, METH_NOARGS,
+     "has_failed($self, /)\n--\n\nTrue if the value has failed by now."},
     {"failure", failure, METH_NOARGS,
      "failure($self, /)\n--\n\nNone, or the failure's class and text, which is not raised."},
     {"recover", recover, METH_NOARGS,
      "recover($self, /)\n--\n\nRebinds a tensor whose in-place form failed to its last good value."},
-    {"name_", set_name, METH_O, "name_($self, name, /)\n--\n\nNames the value in graph dumps. Returns the tensor."},
+    {"name_", set_name, METH_O,
+     "name_($self, name, /)\n--\n\nNames the value in graph dumps. Returns the tensor."},
     {"on_ready", on_ready, METH_O,
-     "on_ready($self, callback, /)\n--\n\nCalls callback() on the callback thread once the value is there or has "
+     "on_ready($self, callback, /)\n--\n\nCalls callback() on the callback thread once the value is there or "
+     "has "
      "failed."},
     {"__copy__", copy, METH_NOARGS, "__copy__($self, /)\n--\n\nAnother tensor of the same value."},
-    {"_edge_items", edge_items, METH_O, "_edge_items($self, edge, /)\n--\n\nNested lists of the edges, for repr."},
+    {"_edge_items", edge_items, METH_O,
+     "_edge_items($self, edge, /)\n--\n\nNested lists of the edges, for repr."},
     {"__dlpack__", with_keywords(export_dlpack), METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nWaits, then a DLPack "
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nWaits, then a "
+     "DLPack "
      "capsule: read-only and without a copy for DLPack 1.x, a copy for older consumers."},
-    {"__dlpack_device__", export_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(1, 0): cpu memory."},
+    {"__dlpack_device__", export_device, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\n(1, 0): cpu memory."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,10 +1,10 @@
 // tensor_object.cpp: life and death of Python tensors, and how in-place forms rebind them safely.
 #include "tensor_object.h"
 
-#include <structmember.h>
-
 #include <new>
 #include <vector>
+
+#include <structmember.h>
 
 #include "engines.h"
 #include "errors.h"
@@ -82,8 +82,10 @@ PyMemberDef members[] = {
 };
 
 const char kDoc[] =
-    "A multi-dimensional array of one dtype on one device.\n\nOperations on tensors return at once; the value is there "
-    "when it is read. Values are immutable: in-place forms rebind the tensor to a new value. Make tensors with "
+    "A multi-dimensional array of one dtype on one device.\n\nOperations on tensors return at once; the "
+    "value is there "
+    "when it is read. Values are immutable: in-place forms rebind the tensor to a new value. Make tensors "
+    "with "
     "thalweg.asarray, zeros, arange and so on.";
 
 template <class Function>
@@ -120,7 +122,8 @@ PyObject* wrap(Tensor tensor) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const> others, Attributes attributes) {
+void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const> others,
+                    Attributes attributes) {
   Engine& engine = tensor_of(self).engine();
   const SiteId site = current_site();
   // `x += x`: the loan empties the object, so what the others point to must be a handle of its own.

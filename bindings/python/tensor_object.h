@@ -10,8 +10,8 @@
 
 namespace thalweg::python {
 
-/// A Python tensor. `tensor` is empty while an in-place form on some thread has taken the handle; read it through
-/// `tensor_of`. GIL.
+/// A Python tensor. `tensor` is empty while an in-place form on some thread has taken the handle; read it
+/// through `tensor_of`. GIL.
 struct TensorObject {
   PyObject ob_base;
   Tensor tensor;
@@ -27,11 +27,13 @@ namespace detail {
 Tensor& wait_until_returned(TensorObject* object);
 }
 
-/// The handle in `object`, which is a Tensor; waits for an in-place form under way on another thread. The reference
-/// stays valid as long as `object` and the GIL are held, and during calls into the engine (see in_place.h).
+/// The handle in `object`, which is a Tensor; waits for an in-place form under way on another thread. The
+/// reference stays valid as long as `object` and the GIL are held, and during calls into the engine (see
+/// in_place.h).
 inline Tensor& tensor_of(PyObject* object) {
   auto* self = reinterpret_cast<TensorObject*>(object);
-  if (!self->tensor) [[unlikely]] return detail::wait_until_returned(self);
+  if (!self->tensor) [[unlikely]]
+    return detail::wait_until_returned(self);
   return self->tensor;
 }
 
@@ -39,7 +41,8 @@ inline Tensor& tensor_of(PyObject* object) {
 PyObject* wrap(Tensor tensor);
 
 /// The in-place form of `op` on `self`, whose handle is rebound.
-void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const> others, Attributes attributes = {});
+void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const> others,
+                    Attributes attributes = {});
 
 /// Rebinds the handle in `self` to `value`.
 void rebind(PyObject* self, Tensor value);
@@ -47,8 +50,9 @@ void rebind(PyObject* self, Tensor value);
 /// Makes the type and adds it to `module`.
 void add_tensor_type(py::module_& module);
 
-// Slots, by file. ---------------------------------------------------------------------------------------------------
-extern PyType_Slot number_slots[];  // number_slots.cpp, ends with {0, nullptr}
+// Slots, by file.
+// ---------------------------------------------------------------------------------------------------
+extern PyType_Slot number_slots[];    // number_slots.cpp, ends with {0, nullptr}
 extern PyMethodDef tensor_methods[];  // tensor_methods.cpp
 extern PyGetSetDef tensor_properties[];
 PyObject* tensor_compare(PyObject* left, PyObject* right, int comparison);

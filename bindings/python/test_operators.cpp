@@ -80,24 +80,32 @@ Op test_op(std::string name, std::vector<AttrSpec> attributes) {
 }  // namespace
 
 void register_test_operators(Engine& engine) {
-  engine.register_operator(test_op("test_fail", {{"kind", AttrKind::string, std::string("runtime")},
-                                                 {"message", AttrKind::string, std::string("asked to fail")}}),
-                           fail);
+  engine.register_operator(
+      test_op("test_fail", {{"kind", AttrKind::string, std::string("runtime")},
+                            {"message", AttrKind::string, std::string("asked to fail")}}),
+      fail);
   engine.register_operator(test_op("test_gate", {{"gate", AttrKind::integer, {}, true}}), pass_gate);
-  engine.register_operator(test_op("test_sleep", {{"milliseconds", AttrKind::integer, std::int64_t{10}}}), sleep);
+  engine.register_operator(test_op("test_sleep", {{"milliseconds", AttrKind::integer, std::int64_t{10}}}),
+                           sleep);
 }
 
 void add_testing(py::module_& module) {
   py::module_ testing = module.def_submodule("testing", "What tests use to hold operators back.");
-  testing.def("new_gate", [] {
-    std::lock_guard guard(gates().lock);
-    return ++gates().count;
-  }, "A closed gate for test_gate.");
-  testing.def("open_gate", [](std::int64_t gate) {
-    std::lock_guard guard(gates().lock);
-    gates().open.insert(gate);
-    gates().opened.notify_all();
-  }, py::arg("gate"), "Lets the operators at the gate go on, now and later.");
+  testing.def(
+      "new_gate",
+      [] {
+        std::lock_guard guard(gates().lock);
+        return ++gates().count;
+      },
+      "A closed gate for test_gate.");
+  testing.def(
+      "open_gate",
+      [](std::int64_t gate) {
+        std::lock_guard guard(gates().lock);
+        gates().open.insert(gate);
+        gates().opened.notify_all();
+      },
+      py::arg("gate"), "Lets the operators at the gate go on, now and later.");
 }
 
 }  // namespace thalweg::python

@@ -76,7 +76,8 @@ std::string kind_name(DType dtype) {
 }
 
 void add_dtype(py::module_& module) {
-  py::class_<DTypeValue> type(module, "DType", "An element type. Equal to its name and to NumPy's dtype of that name.");
+  py::class_<DTypeValue> type(module, "DType",
+                              "An element type. Equal to its name and to NumPy's dtype of that name.");
   const auto text = [](const DTypeValue& self) { return std::string(name(self.dtype)); };
   type.def_property_readonly("name", text, "The name in the array API standard.");
   type.def_property_readonly(
@@ -103,14 +104,16 @@ void add_dtype(py::module_& module) {
     dtype_objects[i] = object.release().ptr();
   }
   module.def(
-      "dtype", [](py::handle of) { return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(of.ptr()))); },
+      "dtype",
+      [](py::handle of) { return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(of.ptr()))); },
       py::arg("of"), py::pos_only(), "The DType called `of`, or NumPy's dtype `of` as one.");
 }
 
 void add_device(py::module_& module) {
   py::class_<DeviceValue> type(module, "Device", "A device: cpu:0, cpu:1, … Equal to its name.");
   const auto text = [](const DeviceValue& self) { return to_string(self.device); };
-  type.def(py::init([](py::handle of) { return DeviceValue{to_device(of.ptr())}; }), py::arg("name"), py::pos_only());
+  type.def(py::init([](py::handle of) { return DeviceValue{to_device(of.ptr())}; }), py::arg("name"),
+           py::pos_only());
   type.def_property_readonly(
       "type", [text](const DeviceValue& self) { return text(self).substr(0, text(self).find(':')); });
   type.def_property_readonly("index", [](const DeviceValue& self) { return int(self.device.index); });
@@ -118,7 +121,8 @@ void add_device(py::module_& module) {
   type.def("__repr__", [text](const DeviceValue& self) { return "Device('" + text(self) + "')"; });
   type.def("__hash__", [text](const DeviceValue& self) { return py::hash(py::str(text(self))); });
   type.def("__eq__", [](const DeviceValue& self, py::handle other) -> py::object {
-    if (py::isinstance<DeviceValue>(other)) return py::bool_(other.cast<DeviceValue&>().device == self.device);
+    if (py::isinstance<DeviceValue>(other))
+      return py::bool_(other.cast<DeviceValue&>().device == self.device);
     if (!PyUnicode_Check(other.ptr())) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     try {
       return py::bool_(parse_device(text_of(other.ptr())) == self.device);
@@ -172,7 +176,8 @@ Dims to_dims(PyObject* object) {
   Dims dims;
   const py::object sequence = checked(PySequence_Fast(object, "expected an int or a sequence of ints"));
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence.ptr());
-  for (Py_ssize_t i = 0; i < size; ++i) dims.push_back(to_integer(PySequence_Fast_GET_ITEM(sequence.ptr(), i)));
+  for (Py_ssize_t i = 0; i < size; ++i)
+    dims.push_back(to_integer(PySequence_Fast_GET_ITEM(sequence.ptr(), i)));
   return dims;
 }
 
@@ -222,7 +227,8 @@ bool fits(const Scalar& scalar, DType dtype) noexcept {
     } else if constexpr (std::is_same_v<T, std::uint64_t>) {
       return value >= 0;
     } else {
-      return value >= std::int64_t{std::numeric_limits<T>::min()} && value <= std::int64_t{std::numeric_limits<T>::max()};
+      return value >= std::int64_t{std::numeric_limits<T>::min()} &&
+             value <= std::int64_t{std::numeric_limits<T>::max()};
     }
   });
 }
@@ -256,7 +262,8 @@ AttrValue to_attribute(const Op& op, const AttrSpec& spec, PyObject* object) {
     }
     case AttrKind::dims:
     case AttrKind::axes:
-      if (!is_integer_like(object) && !PySequence_Check(object)) refuse(op, spec, "an int or a tuple of ints", object);
+      if (!is_integer_like(object) && !PySequence_Check(object))
+        refuse(op, spec, "an int or a tuple of ints", object);
       return to_dims(object);
     case AttrKind::string:
       if (!PyUnicode_Check(object)) refuse(op, spec, "a str", object);
@@ -276,8 +283,8 @@ std::size_t AttributeList::position(const Op& op, std::string_view name) {
   }
   std::string known;
   for (const AttrSpec& spec : op.attributes) known += (known.empty() ? "" : ", ") + spec.name;
-  throw AttributeError(op.name + ": has no attribute '" + std::string(name) + "'; it has: " +
-                       (known.empty() ? "none" : known));
+  throw AttributeError(op.name + ": has no attribute '" + std::string(name) +
+                       "'; it has: " + (known.empty() ? "none" : known));
 }
 
 void AttributeList::set(std::size_t position, PyObject* value) {

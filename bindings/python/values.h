@@ -1,4 +1,5 @@
-// values.h: the plain values of the library as Python sees them: dtypes, devices, shapes, scalars, attributes.
+// values.h: the plain values of the library as Python sees them: dtypes, devices, shapes, scalars,
+// attributes.
 #pragma once
 
 #include <optional>
@@ -26,12 +27,13 @@ Device to_device(PyObject* object);
 Dims to_dims(PyObject* object);
 py::tuple to_tuple(const Dims& dims, std::int64_t factor = 1);
 
-/// The Scalar of a Python bool, int or float (and their subclasses); nothing for other objects. Throws OverflowError
-/// for an int beyond 64 bits.
+/// The Scalar of a Python bool, int or float (and their subclasses); nothing for other objects. Throws
+/// OverflowError for an int beyond 64 bits.
 std::optional<Scalar> to_scalar(PyObject* object);
 py::object from_scalar(const Scalar& scalar);
 
-/// True if `scalar` can be held by `dtype`: an integer within the range of an integer dtype, anything else always.
+/// True if `scalar` can be held by `dtype`: an integer within the range of an integer dtype, anything else
+/// always.
 bool fits(const Scalar& scalar, DType dtype) noexcept;
 
 /// The value of an attribute of `op` from a Python object; throws AttributeError naming both.

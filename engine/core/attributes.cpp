@@ -22,14 +22,10 @@ std::string float_repr(double value) {
 
 std::string scalar_repr(const Scalar& value) {
   switch (value.kind()) {
-    case DTypeKind::boolean:
-      return value.to<bool>() ? "True" : "False";
-    case DTypeKind::unsigned_integer:
-      return std::to_string(value.to<std::uint64_t>());
-    case DTypeKind::signed_integer:
-      return std::to_string(value.to<std::int64_t>());
-    case DTypeKind::floating:
-      break;
+    case DTypeKind::boolean: return value.to<bool>() ? "True" : "False";
+    case DTypeKind::unsigned_integer: return std::to_string(value.to<std::uint64_t>());
+    case DTypeKind::signed_integer: return std::to_string(value.to<std::int64_t>());
+    case DTypeKind::floating: break;
   }
   return float_repr(value.to<double>());
 }

@@ -5,26 +5,20 @@ namespace thalweg {
 
 DType default_dtype(const Scalar& scalar) noexcept {
   switch (scalar.kind()) {
-    case DTypeKind::boolean:
-      return DType::bool_;
-    case DTypeKind::signed_integer:
-      return DType::int64;
+    case DTypeKind::boolean: return DType::bool_;
+    case DTypeKind::signed_integer: return DType::int64;
     case DTypeKind::unsigned_integer:
       return scalar.to<std::uint64_t>() > std::uint64_t{INT64_MAX} ? DType::uint64 : DType::int64;
-    case DTypeKind::floating:
-      break;
+    case DTypeKind::floating: break;
   }
   return DType::float64;
 }
 
 DType promote_scalar(DType other, const Scalar& scalar) noexcept {
   switch (scalar.kind()) {
-    case DTypeKind::boolean:
-      return other;
-    case DTypeKind::floating:
-      return is_floating(other) ? other : DType::float64;
-    default:
-      return other == DType::bool_ ? default_dtype(scalar) : other;
+    case DTypeKind::boolean: return other;
+    case DTypeKind::floating: return is_floating(other) ? other : DType::float64;
+    default: return other == DType::bool_ ? default_dtype(scalar) : other;
   }
 }
 

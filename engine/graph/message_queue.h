@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -32,12 +33,21 @@ struct NameGraph {
 struct FetchValue {
   Operand* operand;
 };
-/// Everything in front of it must start now; `reached` is set when the message is met.
-struct Synchronise {
-  std::atomic<bool>* reached;
+/// Where a synchronising caller stands, filled by the baton holder when it meets the message: everything sent in front of
+/// it is launched then, `left` of it has not finished, and `finished` operators had before that count was taken.
+struct SyncPoint {
+  std::uint64_t before = 0;  // operators with a smaller id count
+  std::uint64_t finished = 0;
+  std::uint64_t left = 0;
+  std::atomic<bool> reached{false};
 };
+/// Everything in front of it must start now.
+struct Synchronise {
+  std::shared_ptr<SyncPoint> point;
+};
+/// Holds for the operators behind it.
 struct SetOption {
-  enum class Option : std::uint8_t { recording, run_inline } option;
+  enum class Option : std::uint8_t { memory_limit } option;
   std::int64_t value;
 };
 

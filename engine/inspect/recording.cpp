@@ -1,7 +1,9 @@
 // recording.cpp: Engine::start_recording and stop_recording: keeps a record of every operator in between.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <thalweg/engine.h>
@@ -24,8 +26,21 @@ void keep(void* owner, OperatorRecord* record) {
   impl.records.push_back(std::move(owned));
 }
 
-void send_recording(Engine::Impl& impl, bool on) {
-  impl.executor.send(new ControlMessage(SetOption{SetOption::Option::recording, on ? 1 : 0}));
+/// A recording shows every name given during it, so none may be forgotten meanwhile.
+void keep_all_names(Engine::Impl& impl, bool on) {
+  if (impl.synchronous) {
+    impl.synchronous->inspect([on](const std::string&, OperandNames& names) { names.keep_all(on); });
+  } else {
+    impl.eager->inspect([on](LogicalGraph& graph, const Message*) { graph.operand_names().keep_all(on); });
+  }
+}
+
+/// A kernel or a callback would wait for itself.
+void refuse_inside_task(const char* what) {
+  if (EngineTask::active()) {
+    throw EngineError(std::string(what) +
+                      ": cannot be called from a kernel or a completion callback; do it on another thread");
+  }
 }
 
 bool is_over(const OperatorRecord& record) noexcept {
@@ -52,6 +67,7 @@ Records take_records(Engine::Impl& impl, std::uint64_t end) {
 }  // namespace
 
 void Engine::start_recording() {
+  refuse_inside_task("start_recording");
   if (is_shut_down()) throw EngineError("start_recording: the engine was shut down");
   {
     std::lock_guard guard(impl_->record_lock);
@@ -61,14 +77,13 @@ void Engine::start_recording() {
     impl_->recording = true;
     std::erase_if(impl_->records, [](const auto& record) { return is_over(*record); });
   }
-  send_recording(*impl_, true);
+  const HostRelease release(impl_->options.hooks);
+  keep_all_names(*impl_, true);
   impl_->constructor.record_with(&keep, impl_.get());
 }
 
 void Engine::stop_recording(std::ostream& out) {
-  if (EngineTask::active()) {
-    throw EngineError("stop_recording: an operator's kernel or a completion callback must not wait");
-  }
+  refuse_inside_task("stop_recording");
   std::uint64_t end = 0;
   {
     std::lock_guard guard(impl_->record_lock);
@@ -86,7 +101,7 @@ void Engine::stop_recording(std::ostream& out) {
   dump.kind = GraphDump::Kind::recording;
   for (const auto& record : records) dump.operators.push_back(record.get());
   add_names(*impl_, dump);
-  send_recording(*impl_, false);
+  keep_all_names(*impl_, false);
   write_graph(out, dump, *impl_);
 }
 

@@ -153,7 +153,7 @@ void EagerGraphExecutor::admit(Operator* op, std::uint64_t mine) {
 
 /// For callers that must have it. Its holder may drain for milliseconds: sleep meanwhile, the cores are needed.
 void EagerGraphExecutor::take_baton() noexcept {
-  for (int tries = 0; !try_baton(); ++tries) {
+  for (int tries = 0; baton_.exchange(true, std::memory_order_acquire); ++tries) {
     if (tries < 64) {
       std::this_thread::yield();
     } else {
@@ -185,6 +185,16 @@ void EagerGraphExecutor::give_baton() noexcept {
   if (controller_.load(std::memory_order_seq_cst) == Controller::asleep) wake_controller();
 }
 
+void EagerGraphExecutor::give_baton_unused() noexcept {
+  baton_.store(false, std::memory_order_seq_cst);
+  if (queue_.empty()) return;
+  if (mode_ == EngineMode::caller_driven) {
+    if (wanted_.load(std::memory_order_seq_cst)) try_drain();
+  } else if (controller_.load(std::memory_order_seq_cst) == Controller::asleep) {
+    wake_controller();
+  }
+}
+
 void EagerGraphExecutor::on_postponed(Waiter* newest) noexcept {
   while (newest != nullptr) {
     Waiter* next = newest->next;
@@ -209,6 +219,8 @@ std::size_t EagerGraphExecutor::drain() {
   if (forked_) [[unlikely]] return drain_in_child();
   std::size_t count = 0;
   GraphTraversalSequence order;
+  // Acquire: what was sent before somebody wanted the baton is in the queue below.
+  if (wanted_.load(std::memory_order_relaxed)) wanted_.exchange(false, std::memory_order_acq_rel);
   reap();
   while (Message* message = queue_.take_all()) {
     while (message != nullptr) {
@@ -264,13 +276,17 @@ void EagerGraphExecutor::handle(ControlMessage* message) {
     }
     void operator()(NameGraph& body) const { self.graph_.set_name(std::move(body.name)); }
     void operator()(FetchValue& body) const { body.operand->unref(); }
-    void operator()(Synchronise& body) const { body.reached->store(true, std::memory_order_release); }
-    void operator()(SetOption& body) const {
-      if (body.option == SetOption::Option::run_inline && self.runner_) self.runner_->set_inline(body.value != 0);
-      if (body.option == SetOption::Option::recording) self.graph_.operand_names().keep_all(body.value != 0);
-    }
+    void operator()(Synchronise& body) const { self.reach(*body.point); }
+    void operator()(SetOption& body) const { self.naive_.set_memory_limit(body.value); }
   };
   std::visit(Visitor{*this}, message->body);
+}
+
+void EagerGraphExecutor::reach(SyncPoint& point) noexcept {
+  point.finished = progress_.finished();  // before the count: what finishes in between is waited for twice, not missed
+  point.left = graph_.count_before(point.before);
+  point.reached.store(true, std::memory_order_release);
+  progress_.wake();
 }
 
 void EagerGraphExecutor::reap() {

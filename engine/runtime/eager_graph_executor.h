@@ -54,7 +54,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void inspect(Read&& read) {
     struct Baton {
       explicit Baton(EagerGraphExecutor& executor) : self(executor) { self.take_baton(); }
-      ~Baton() { self.give_baton(); }
+      ~Baton() { self.give_baton_unused(); }
       EagerGraphExecutor& self;
     } baton(*this);
     reap();
@@ -75,13 +75,22 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void on_retirable(Operator* op) noexcept override { graph_.retire(op); }
 
   // The baton.
-  bool try_baton() noexcept { return !baton_.exchange(true, std::memory_order_acquire); }
+  bool try_baton() noexcept {
+    if (!baton_.exchange(true, std::memory_order_acquire)) return true;
+    if (mode_ != EngineMode::caller_driven) return false;
+    // Whoever inspects leaves the queue alone unless it reads this after giving the baton back; seq_cst on both sides.
+    wanted_.store(true, std::memory_order_seq_cst);
+    return !baton_.exchange(true, std::memory_order_seq_cst);
+  }
   void take_baton() noexcept;
   void give_baton() noexcept;
+  /// After an inspection: starts nothing by itself.
+  void give_baton_unused() noexcept;
   /// Drains if the baton is free, again until the queue is empty; false if somebody else held it.
   bool try_drain();
   std::size_t drain();
   void handle(ControlMessage* message);
+  void reach(SyncPoint& point) noexcept;
   void dispatch(GraphTraversalSequence& order);
   void reap();
   void free_released() noexcept;
@@ -97,7 +106,10 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void wait_outside_task(Operand& operand);
   void wait_inside_task(Operand& operand);
   void wait_in_child(Operand& operand);
-  bool help(Operand& operand);
+  enum class Helped : std::uint8_t { ran_one, nothing_to_run, baton_is_taken };
+  Helped help(Operand& operand);
+  bool meet_sync_point(SyncPoint& here);
+  Operator* claim_any();
   void fail_parked_if_stuck() noexcept;
   void check_interrupted() const;
 
@@ -118,6 +130,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
 
   MessageQueue queue_;
   alignas(64) std::atomic<bool> baton_{false};
+  std::atomic<bool> wanted_{false};  // caller-driven: somebody did not get the baton since the last drain began
   LogicalGraph graph_;  // baton
   Progress progress_;
 

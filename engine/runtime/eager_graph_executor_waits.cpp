@@ -47,14 +47,15 @@ void EagerGraphExecutor::check_interrupted() const {
   if (hooks_.interrupted != nullptr && hooks_.interrupted()) throw Interrupted();
 }
 
-/// Drains if the baton is free and runs one short ancestor of `operand`, if one is ready. True if it ran one.
-bool EagerGraphExecutor::help(Operand& operand) {
-  if (!try_baton()) return false;
+/// Drains if the baton is free and runs one short ancestor of `operand`, if one is ready.
+EagerGraphExecutor::Helped EagerGraphExecutor::help(Operand& operand) {
+  if (!try_baton()) return Helped::baton_is_taken;
   drain();
   Operator* op = operand.is_done() ? nullptr : runner_->claim_ancestor(operand);
   give_baton();
-  if (op != nullptr) runner_->run_claimed(op);
-  return op != nullptr;
+  if (op == nullptr) return Helped::nothing_to_run;
+  runner_->run_claimed(op);
+  return Helped::ran_one;
 }
 
 void EagerGraphExecutor::wait(Operand& operand) {
@@ -64,9 +65,15 @@ void EagerGraphExecutor::wait(Operand& operand) {
   }
   if (forked_) return wait_in_child(operand);
   const HostRelease release(hooks_);
-  while (!operand.is_done() && help(operand)) {
+  Helped helped = Helped::ran_one;
+  while (helped == Helped::ran_one && !operand.is_done()) helped = help(operand);
+  if (operand.is_done()) return;
+  if (helped == Helped::baton_is_taken) {
+    // Whoever drains meets this behind the operand's producer; if it was about to stop, it looks at the queue again.
+    operand.ref();
+    send(new ControlMessage(FetchValue{&operand}));
   }
-  if (operand.is_done() || spin_until_done(operand)) return;
+  if (spin_until_done(operand)) return;
   inside_tbb_task() ? wait_inside_task(operand) : wait_outside_task(operand);
 }
 
@@ -102,26 +109,47 @@ void EagerGraphExecutor::synchronise() {
   const std::uint64_t before = next_id_(id_owner_);
   const HostRelease release(hooks_);
   for (;;) {
-    const std::uint64_t finished = progress_.finished();
-    take_baton();
-    drain();
-    const std::uint64_t left = graph_.count_before(before);
-    Operator* claimed = nullptr;
-    Operator* op = graph_.first();
-    for (int look = 0; left > 0 && claimed == nullptr && op != nullptr && look < kHelpLook; ++look) {
-      claimed = runner_->claim_ready(op);
-      op = op->live_next;
+    SyncPoint here;
+    here.before = before;
+    if (!try_baton()) {
+      if (!meet_sync_point(here)) continue;
+    } else {
+      drain();
+      reach(here);
+      Operator* claimed = here.left > 0 ? claim_any() : nullptr;
+      give_baton();
+      if (claimed != nullptr) {
+        runner_->run_claimed(claimed);
+        continue;
+      }
     }
-    give_baton();
-    if (left == 0) return;
-    if (claimed != nullptr) {
-      runner_->run_claimed(claimed);
-      continue;
-    }
-    progress_.sleep_until(finished + left, runner_->parked() > 0 ? kParkedTick : kTick);
+    if (here.left == 0) return;
+    progress_.sleep_until(here.finished + here.left, runner_->parked() > 0 ? kParkedTick : kTick);
     fail_parked_if_stuck();
     check_interrupted();
   }
+}
+
+/// Somebody else drains: has it say how things stand when it gets to where we are. False if it has not in a while.
+bool EagerGraphExecutor::meet_sync_point(SyncPoint& here) {
+  auto point = std::make_shared<SyncPoint>();
+  point->before = here.before;
+  send(new ControlMessage(Synchronise{point}));
+  progress_.sleep_while([&] { return !point->reached.load(std::memory_order_acquire); }, kTick);
+  check_interrupted();
+  if (!point->reached.load(std::memory_order_acquire)) return false;
+  here.finished = point->finished;
+  here.left = point->left;
+  return true;
+}
+
+/// With the baton: a short operator among the oldest that is ready and has not begun.
+Operator* EagerGraphExecutor::claim_any() {
+  Operator* op = graph_.first();
+  for (int look = 0; op != nullptr && look < kHelpLook; ++look, op = op->live_next) {
+    if (Operator* claimed = runner_->claim_ready(op)) return claimed;
+  }
+  return nullptr;
 }
 
 /// If operators wait for memory and nothing else can run any more, the oldest of them gets its error.

@@ -304,7 +304,13 @@ void Engine::set_name(std::string name) {
 }
 
 void Engine::set_memory_limit(std::int64_t bytes) {
-  for (Device device : devices()) impl_->naive.allocator(device).set_memory_limit(bytes);
+  if (bytes < 0) throw ValueError("set_memory_limit: " + std::to_string(bytes) + " is negative; give bytes, or 0 for no limit");
+  impl_->executor.send(new ControlMessage(SetOption{SetOption::Option::memory_limit, bytes}));
+  // In order for operators; for what reads the allocator directly it must hold when this returns.
+  while (!EngineTask::active() && impl_->naive.allocator(Device{}).stats().limit_bytes != bytes) {
+    impl_->executor.flush();
+    std::this_thread::yield();
+  }
 }
 
 void Engine::set_run_ahead(std::int64_t operators, std::int64_t bytes) {

@@ -42,6 +42,9 @@ class NaiveRunner {
   void fail_for_memory(Operator& op) noexcept;
 
   Allocator& allocator(Device device) noexcept { return *allocators_[devices_.ordinal(device)]; }
+  void set_memory_limit(std::int64_t bytes) noexcept {
+    for (auto& allocator : allocators_) allocator->set_memory_limit(bytes);
+  }
   std::uint64_t donated() const noexcept { return donated_.load(std::memory_order_relaxed); }
 
  private:

@@ -51,7 +51,6 @@ class NodeRunner {
   /// Ends the arenas; the next launch starts them with `threads`. Nothing is in flight.
   virtual void rebuild(int threads) = 0;
   virtual std::uint64_t run_inline() const noexcept = 0;
-  virtual void set_inline(bool on) noexcept = 0;
 };
 
 }  // namespace thalweg

@@ -33,7 +33,6 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   void fail_parked() noexcept override;
   void rebuild(int threads) override;
   std::uint64_t run_inline() const noexcept override { return inline_count_.load(std::memory_order_relaxed); }
-  void set_inline(bool on) noexcept override { run_inline_ = on; }
 
  private:
   DeviceArena& arena_of(Device device);

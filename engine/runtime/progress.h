@@ -29,6 +29,13 @@ class Progress {
     changed_.wait_for(lock, timeout);
   }
 
+  /// Sleeps while `waiting()`, which somebody ends and then calls `wake`.
+  template <class Waiting>
+  void sleep_while(Waiting&& waiting, std::chrono::microseconds timeout) {
+    std::unique_lock lock(lock_);
+    changed_.wait_for(lock, timeout, [&] { return !waiting(); });
+  }
+
   /// Wakes every sleeper.
   void wake() noexcept {
     {

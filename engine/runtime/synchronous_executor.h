@@ -33,7 +33,8 @@ class SynchronousExecutor final : public GraphExecutor {
     keep_names(message->body);
     if (auto* name = std::get_if<NameOperand>(&message->body)) name->operand->unref();
     if (auto* fetch = std::get_if<FetchValue>(&message->body)) fetch->operand->unref();
-    if (auto* sync = std::get_if<Synchronise>(&message->body)) sync->reached->store(true, std::memory_order_release);
+    if (auto* sync = std::get_if<Synchronise>(&message->body)) sync->point->reached.store(true);
+    if (auto* set = std::get_if<SetOption>(&message->body)) naive_.set_memory_limit(set->value);
   }
   void release(Operand* operand) noexcept override { operand->unref(); }
   void flush() override {}
@@ -45,7 +46,7 @@ class SynchronousExecutor final : public GraphExecutor {
 
   /// Calls `read(graph_name, operand_names)`; names set meanwhile wait.
   template <class Read>
-  void inspect(Read&& read) const {
+  void inspect(Read&& read) {
     std::lock_guard guard(names_lock_);
     read(graph_name_, operand_names_);
   }
@@ -55,15 +56,12 @@ class SynchronousExecutor final : public GraphExecutor {
     std::lock_guard guard(names_lock_);
     if (auto* operand = std::get_if<NameOperand>(&body)) operand_names_.set(operand->operand->id, std::move(operand->name));
     if (auto* graph = std::get_if<NameGraph>(&body)) graph_name_ = std::move(graph->name);
-    if (auto* set = std::get_if<SetOption>(&body); set != nullptr && set->option == SetOption::Option::recording) {
-      operand_names_.keep_all(set->value != 0);
-    }
   }
 
   Engine& engine_;
   NaiveRunner& naive_;
   std::atomic<std::uint64_t> executed_{0};
-  mutable std::mutex names_lock_;
+  std::mutex names_lock_;
   OperandNames operand_names_;
   std::string graph_name_;  // empty until somebody names the graph
 };

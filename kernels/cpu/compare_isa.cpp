@@ -27,10 +27,11 @@ void fill_test(ElementwiseTable& table, UnaryFn fn) {
   fill_predicate<F>(table.unary[static_cast<int>(fn)], BoolTypes{});
 }
 
+/// The condition is read as a byte, because GCC does not vectorise a choice by a bool.
 struct Select {
   template <class T>
-  THALWEG_HD T operator()(bool condition, T x, T y) const {
-    return condition ? x : y;
+  THALWEG_HD T operator()(uint8_t condition, T x, T y) const {
+    return condition != 0 ? x : y;
   }
 };
 
@@ -51,10 +52,10 @@ void fill_compare_and_logic(ElementwiseTable& table) {
   fill_test<IsInf>(table, UnaryFn::isinf);
   fill_test<IsFinite>(table, UnaryFn::isfinite);
   fill_test<SignBit>(table, UnaryFn::signbit);
-  table.where[0] = ternary_loop<Select, bool, uint8_t, uint8_t, uint8_t>;
-  table.where[1] = ternary_loop<Select, bool, uint16_t, uint16_t, uint16_t>;
-  table.where[2] = ternary_loop<Select, bool, uint32_t, uint32_t, uint32_t>;
-  table.where[3] = ternary_loop<Select, bool, uint64_t, uint64_t, uint64_t>;
+  table.where[0] = ternary_loop<Select, uint8_t, uint8_t, uint8_t, uint8_t>;
+  table.where[1] = ternary_loop<Select, uint8_t, uint16_t, uint16_t, uint16_t>;
+  table.where[2] = ternary_loop<Select, uint8_t, uint32_t, uint32_t, uint32_t>;
+  table.where[3] = ternary_loop<Select, uint8_t, uint64_t, uint64_t, uint64_t>;
 }
 
 }  // namespace thalweg::cpu::THALWEG_ISA

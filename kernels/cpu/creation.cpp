@@ -29,6 +29,12 @@ void for_output(const KernelContext& context, Store store) {
   });
 }
 
+/// Any bytes will do, except that a bool may only be 0 or 1.
+void run_empty(const KernelContext& context) {
+  if (context.output().dtype() != DType::bool_) return;
+  std::memset(context.output().data, 0, static_cast<std::size_t>(context.output().numel()));
+}
+
 void run_full(const KernelContext& context) {
   const auto& value = context.attributes().get<Scalar>(1);
   for_output(context, [&]<class T>(T* out, std::int64_t begin, std::int64_t end) {
@@ -107,7 +113,7 @@ void run_eye(const KernelContext& context) {
 }  // namespace
 
 void register_creation_kernels(KernelRegistry& registry) {
-  registry.add("empty", DeviceType::cpu, [](const KernelContext&) {});
+  registry.add("empty", DeviceType::cpu, run_empty);
   registry.add("full", DeviceType::cpu, run_full);
   registry.add("arange", DeviceType::cpu, run_arange);
   registry.add("linspace", DeviceType::cpu, run_linspace);

@@ -11,16 +11,33 @@
 namespace thalweg::cpu {
 namespace {
 
-/// True if `x` beats `best`; equal elements and a second nan do not, so the first one stays.
-template <class T>
+// An order's `above(x, y)` compares numbers. An element beats another if it is above it or the only nan of
+// the two; equal elements and a second nan do not, so the first one stays.
 struct Larger {
-  static bool beats(T x, T best) noexcept { return (x > best) | ((x != x) & (best == best)); }
+  template <class T>
+  static bool above(T x, T y) noexcept {
+    return x > y;
+  }
 };
 
-template <class T>
 struct Smaller {
-  static bool beats(T x, T best) noexcept { return (x < best) | ((x != x) & (best == best)); }
+  template <class T>
+  static bool above(T x, T y) noexcept {
+    return x < y;
+  }
 };
+
+template <class Order, class T>
+bool beats(T x, T best) noexcept {
+  return Order::above(x, best) || (x != x && best == best);
+}
+
+/// The better value; as two selections in a row, which compilers turn into SIMD blends.
+template <class Order, class T>
+T better(T best, T x) noexcept {
+  const T number = Order::above(x, best) ? x : best;
+  return x != x ? x : number;
+}
 
 template <class T>
 struct Candidate {
@@ -43,12 +60,12 @@ T best_value(const T* data, std::int64_t count, std::int64_t stride) noexcept {
     std::copy_n(data, kLanes, lanes);
     for (i = kLanes; i + kLanes <= count; i += kLanes) {
       for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] = Order::beats(data[i + lane], lanes[lane]) ? data[i + lane] : lanes[lane];
+        lanes[lane] = better<Order>(lanes[lane], data[i + lane]);
       }
     }
-    for (T value : lanes) best = Order::beats(value, best) ? value : best;
+    for (T value : lanes) best = better<Order>(best, value);
   }
-  for (; i < count; ++i) best = Order::beats(data[i * stride], best) ? data[i * stride] : best;
+  for (; i < count; ++i) best = better<Order>(best, data[i * stride]);
   return best;
 }
 
@@ -72,7 +89,7 @@ Candidate<T> best_of_nest(const T* data, const LoopNest<1>& nest, std::int64_t b
       const T* block = data + at[0] + done * stride;
       const std::int64_t length = std::min(kBlock, count - done);
       const T value = best_value<T, Order>(block, length, stride);
-      if (Order::beats(value, best.value)) {
+      if (beats<Order>(value, best.value)) {
         best = {value, position};
         block_of_best = block;
       }
@@ -112,7 +129,7 @@ void arg_rows(const KernelContext& ctx, const ReductionPlan& plan, const T* data
   for (std::int64_t out = 0; out < outputs; ++out) {
     const Candidate<T>* best = &partials[out * pieces];
     for (const Candidate<T>* next = best + 1; next < &partials[out * pieces] + pieces; ++next) {
-      if (Order::beats(next->value, best->value)) best = next;
+      if (beats<Order>(next->value, best->value)) best = next;
     }
     output[plan.kept.offsets(out)[1]] = best->position;
   }
@@ -126,9 +143,13 @@ void arg_row(const T* row, std::int64_t stride, std::int64_t width, Index row_nu
              Index* positions) noexcept {
   for (std::int64_t i = 0; i < width; ++i) {
     const T value = row[i * stride];
-    const bool better = Order::beats(value, best[i]);
-    best[i] = better ? value : best[i];
-    positions[i] = better ? row_number : positions[i];
+    const T old = best[i];
+    // Masks instead of conditions: random data must not become branches.
+    const Index above = -static_cast<Index>(Order::above(value, old));
+    const Index first_nan = -static_cast<Index>(value != value) & -static_cast<Index>(old == old);
+    const Index wins = above | first_nan;
+    positions[i] = (row_number & wins) | (positions[i] & ~wins);
+    best[i] = better<Order>(old, value);
   }
 }
 
@@ -182,7 +203,7 @@ void arg_any(const KernelContext& ctx, const ReductionPlan& plan, const T* data,
   }
 }
 
-template <template <class> class Order>
+template <class Order>
 void run_arg(const KernelContext& ctx) {
   const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::c_order);
   if (plan.kept.total() == 0) return;
@@ -190,7 +211,7 @@ void run_arg(const KernelContext& ctx) {
     using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     const auto* data = ctx.input(0).as<const Element>();
     auto* output = ctx.output().as<std::int64_t>();
-    arg_any<Element, Order<Element>>(ctx, plan, data, output);
+    arg_any<Element, Order>(ctx, plan, data, output);
   });
 }
 

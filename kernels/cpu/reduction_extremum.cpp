@@ -17,8 +17,12 @@ struct Max {
                                        : std::numeric_limits<T>::lowest();
   }
   static Acc load(In x, Acc) noexcept { return x; }
-  // nan stays: a > b is false for a nan in b, a != a is true for one in a.
-  static Acc combine(Acc a, Acc b) noexcept { return ((a > b) | (a != a)) ? a : b; }
+  // nan stays: b > a is false for a nan in a, b != b is true for one in b. Two selections in a row are what
+  // compilers turn into SIMD blends.
+  static Acc combine(Acc a, Acc b) noexcept {
+    const Acc larger = b > a ? b : a;
+    return b != b ? b : larger;
+  }
 };
 
 template <class T>
@@ -29,7 +33,10 @@ struct Min {
     return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   }
   static Acc load(In x, Acc) noexcept { return x; }
-  static Acc combine(Acc a, Acc b) noexcept { return ((a < b) | (a != a)) ? a : b; }
+  static Acc combine(Acc a, Acc b) noexcept {
+    const Acc smaller = b < a ? b : a;
+    return b != b ? b : smaller;
+  }
 };
 
 template <class T>

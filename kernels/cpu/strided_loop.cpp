@@ -25,7 +25,11 @@ struct Plan {
   Axis axes[kMaxRank + 2];
 };
 
+/// Elements along each side of a tile where operands are crossed; along the inner axis fewer if the lines
+/// that a run touches would all fall into the few same sets of the first-level cache.
 constexpr std::int64_t kTile = 64;
+constexpr std::int64_t kConflictingTile = 8;
+constexpr std::int64_t kConflictingStep = 1024;
 
 bool continues(const Axis& outer, const Axis& inner, int operands) {
   for (int k = 0; k < operands; ++k) {
@@ -100,11 +104,19 @@ struct Tiles {
   std::int64_t row_count, inner_count, total;
 };
 
+std::int64_t crossed_tile(const Plan& plan) {
+  const Axis& inner = plan.axes[plan.rank - 1];
+  for (int k = 0; k < plan.operands; ++k) {
+    if (inner.steps[k] != 0 && inner.steps[k] % kConflictingStep == 0) return kConflictingTile;
+  }
+  return kTile;
+}
+
 Tiles cut(const Plan& plan, bool crossed, std::int64_t chunk) {
   const Axis& rows = plan.axes[plan.rank - 2];
   const Axis& inner = plan.axes[plan.rank - 1];
   Tiles tiles;
-  tiles.inner_tile = std::min(inner.size, crossed ? kTile : chunk);
+  tiles.inner_tile = std::min(inner.size, crossed ? crossed_tile(plan) : chunk);
   tiles.row_tile = std::min(rows.size, crossed ? kTile : std::max<std::int64_t>(1, chunk / tiles.inner_tile));
   tiles.inner_count = (inner.size + tiles.inner_tile - 1) / tiles.inner_tile;
   tiles.row_count = (rows.size + tiles.row_tile - 1) / tiles.row_tile;

@@ -41,12 +41,28 @@ struct Float32Lanes {
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     return _mm512_cmp_ps_mask(_mm512_abs_ps(x), splat(limit), _CMP_GT_OQ) != 0;
   }
+  static THALWEG_HD Vector load_first(const float* source, int64_t count) {
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), source);
+  }
+  static THALWEG_HD void store_first(float* target, int64_t count, Vector x) {
+    _mm512_mask_storeu_ps(target, static_cast<__mmask16>((1u << count) - 1), x);
+  }
 #elif defined(__AVX2__)
   using Vector = __m256;
   static THALWEG_HD Vector splat(float x) { return _mm256_set1_ps(x); }
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     Vector size = _mm256_andnot_ps(splat(-0.0f), x);
     return _mm256_movemask_ps(_mm256_cmp_ps(size, splat(limit), _CMP_GT_OQ)) != 0;
+  }
+  static THALWEG_HD __m256i first(int64_t count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static THALWEG_HD Vector load_first(const float* source, int64_t count) {
+    return _mm256_maskload_ps(source, first(count));
+  }
+  static THALWEG_HD void store_first(float* target, int64_t count, Vector x) {
+    _mm256_maskstore_ps(target, first(count), x);
   }
 #elif defined(__SSE2__)
   using Vector = __m128;
@@ -72,12 +88,27 @@ struct Float64Lanes {
   static THALWEG_HD bool any_beyond(Vector x, double limit) {
     return _mm512_cmp_pd_mask(_mm512_abs_pd(x), splat(limit), _CMP_GT_OQ) != 0;
   }
+  static THALWEG_HD Vector load_first(const double* source, int64_t count) {
+    return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), source);
+  }
+  static THALWEG_HD void store_first(double* target, int64_t count, Vector x) {
+    _mm512_mask_storeu_pd(target, static_cast<__mmask8>((1u << count) - 1), x);
+  }
 #elif defined(__AVX2__)
   using Vector = __m256d;
   static THALWEG_HD Vector splat(double x) { return _mm256_set1_pd(x); }
   static THALWEG_HD bool any_beyond(Vector x, double limit) {
     Vector size = _mm256_andnot_pd(splat(-0.0), x);
     return _mm256_movemask_pd(_mm256_cmp_pd(size, splat(limit), _CMP_GT_OQ)) != 0;
+  }
+  static THALWEG_HD __m256i first(int64_t count) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+  }
+  static THALWEG_HD Vector load_first(const double* source, int64_t count) {
+    return _mm256_maskload_pd(source, first(count));
+  }
+  static THALWEG_HD void store_first(double* target, int64_t count, Vector x) {
+    _mm256_maskstore_pd(target, first(count), x);
   }
 #elif defined(__SSE2__)
   using Vector = __m128d;
@@ -105,11 +136,14 @@ THALWEG_HD void store(typename Lanes::Element* target, typename Lanes::Vector ve
   __builtin_memcpy(target, &vector, sizeof vector);
 }
 
-/// Up to a vector's worth of elements at `step` bytes; the other lanes repeat the first, so that they are no
-/// trouble.
+/// Up to a vector's worth of elements at `step` bytes; nobody reads what becomes of the other lanes.
 template <class Lanes>
 THALWEG_HD typename Lanes::Vector gather(const char* source, int64_t step, int64_t count) {
-  typename Lanes::Element lanes[Lanes::width];
+  using Element = typename Lanes::Element;
+#if defined(__AVX2__)
+  if (step == sizeof(Element)) return Lanes::load_first(reinterpret_cast<const Element*>(source), count);
+#endif
+  Element lanes[Lanes::width];
   for (int i = 0; i < Lanes::width; ++i) {
     __builtin_memcpy(&lanes[i], source + (i < count ? i * step : 0), sizeof lanes[i]);
   }
@@ -117,7 +151,11 @@ THALWEG_HD typename Lanes::Vector gather(const char* source, int64_t step, int64
 }
 template <class Lanes>
 THALWEG_HD void scatter(char* target, int64_t step, int64_t count, typename Lanes::Vector vector) {
-  typename Lanes::Element lanes[Lanes::width];
+  using Element = typename Lanes::Element;
+#if defined(__AVX2__)
+  if (step == sizeof(Element)) return Lanes::store_first(reinterpret_cast<Element*>(target), count, vector);
+#endif
+  Element lanes[Lanes::width];
   store<Lanes>(lanes, vector);
   for (int64_t i = 0; i < count; ++i) __builtin_memcpy(target + i * step, &lanes[i], sizeof lanes[i]);
 }

@@ -15,7 +15,8 @@ SHAPES = [(), (0,), (1,), (7,), (3, 4), (2, 0, 3), (2, 3, 4), (33, 65)]
 
 
 def samples(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Values of a dtype: small ones, both signs, with extremes and, for floats, non-finite ones among them."""
+    """Values of a dtype: small ones, both signs, with extremes and, for floats, non-finite ones among
+    them."""
     rng = np.random.default_rng([seed, *shape])
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
@@ -41,7 +42,11 @@ def layouts(array: np.ndarray):
         wide = np.repeat(array, 2, axis=-1)
         yield "strided", tw.asarray(wide)[..., ::2], wide[..., ::2]
         yield "reversed", tw.flip(tw.asarray(np.ascontiguousarray(array[::-1])), axis=0), array
-        yield "broadcast", tw.broadcast_to(tw.asarray(array), (2, *array.shape)), np.broadcast_to(array, (2, *array.shape))
+        yield (
+            "broadcast",
+            tw.broadcast_to(tw.asarray(array), (2, *array.shape)),
+            np.broadcast_to(array, (2, *array.shape)),
+        )
 
 
 def check(tensor: tw.Tensor, expected, *, rtol: float = 0.0, atol: float = 0.0, dtype: bool = True) -> None:

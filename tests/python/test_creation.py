@@ -89,7 +89,11 @@ def test_asarray_of_nested_emptiness():
     assert tw.asarray([[[]]]).shape == (1, 1, 0)
 
 
-@pytest.mark.parametrize("ragged", [[[1, 2], [3]], [[1], [2, 3]], [1, [2]], [[1], 2], [[[1], [2]], [[3], [4, 5]]], [[], [1]]], ids=str)
+@pytest.mark.parametrize(
+    "ragged",
+    [[[1, 2], [3]], [[1], [2, 3]], [1, [2]], [[1], 2], [[[1], [2]], [[3], [4, 5]]], [[], [1]]],
+    ids=str,
+)
 def test_asarray_of_ragged_rows(ragged):
     with pytest.raises(tw.ShapeError, match="ragged"):
         tw.asarray(ragged)
@@ -170,7 +174,18 @@ def test_asarray_without_a_copy_aliases():
 
 
 def test_asarray_of_other_things():
-    for thing in ("text", object(), None, {1: 2}, [None], ["a"], 1j, np.array(["a"]), np.array([1j]), np.array([None])):
+    for thing in (
+        "text",
+        object(),
+        None,
+        {1: 2},
+        [None],
+        ["a"],
+        1j,
+        np.array(["a"]),
+        np.array([1j]),
+        np.array([None]),
+    ):
         with pytest.raises(TypeError):
             tw.asarray(thing)
     with pytest.raises(TypeError, match="stack"):

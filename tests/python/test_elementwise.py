@@ -27,8 +27,11 @@ UNARY = [
     ("round", np.round, FLOATS, 0),
     ("reciprocal", np.reciprocal, FLOATS, 0),
     ("sqrt", np.sqrt, FLOATS, 0),
-    *[(name, getattr(np, name), FLOATS, 1e-6) for name in "exp expm1 log log1p log2 log10 sin cos tan".split()],
-    *[(name, getattr(np, name), FLOATS, 1e-6) for name in "sinh cosh tanh".split()],
+    *[
+        (name, getattr(np, name), FLOATS, 1e-6)
+        for name in ["exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan"]
+    ],
+    *[(name, getattr(np, name), FLOATS, 1e-6) for name in ["sinh", "cosh", "tanh"]],
     ("asin", np.arcsin, FLOATS, 1e-6),
     ("acos", np.arccos, FLOATS, 1e-6),
     ("atan", np.arctan, FLOATS, 1e-6),
@@ -66,7 +69,11 @@ BINARY = [
 
 
 def rows(table):
-    return [pytest.param(name, reference, dtype, tolerance, id=f"{name}-{dtype}") for name, reference, dtypes, tolerance in table for dtype in dtypes]
+    return [
+        pytest.param(name, reference, dtype, tolerance, id=f"{name}-{dtype}")
+        for name, reference, dtypes, tolerance in table
+        for dtype in dtypes
+    ]
 
 
 @pytest.mark.parametrize(("name", "reference", "dtype", "rtol"), rows(UNARY))
@@ -137,7 +144,8 @@ OPERATORS = [
     operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
 ]  # fmt: skip
 IN_PLACE = [
-    operator.iadd, operator.isub, operator.imul, operator.ifloordiv, operator.imod, operator.iand, operator.ior,
+    operator.iadd, operator.isub, operator.imul, operator.ifloordiv, operator.imod, operator.iand,
+    operator.ior,
     operator.ixor, operator.ilshift, operator.irshift, operator.ipow,
 ]  # fmt: skip
 
@@ -186,7 +194,6 @@ def test_operators_with_arrays():
     for result in (tensor + array, array + tensor, np.float64(1) * tensor, tensor * np.float32(1)):
         assert isinstance(result, tw.Tensor)
     check(array - tensor, np.asarray([2.0, 2.0]))
-    check(np.exp(tw.asarray([0.0])), np.asarray([1.0], "float32")) if False else None
     assert isinstance(np.exp(tensor), np.ndarray)
 
 
@@ -197,7 +204,7 @@ def test_operators_with_other_things():
         with pytest.raises(TypeError):
             thing + tw.ones(2)
         with pytest.raises(TypeError):
-            tw.ones(2) < thing
+            operator.lt(tw.ones(2), thing)
     with pytest.raises(TypeError, match="asarray"):
         tw.add(tw.ones(2), [1, 2])
     with pytest.raises(TypeError):

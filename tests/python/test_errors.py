@@ -23,7 +23,8 @@ def here() -> int:
 @pytest.mark.parametrize(
     ("name", "base"),
     [
-        ("ShapeError", ValueError), ("DTypeError", TypeError), ("IndexError", IndexError), ("DeviceError", ValueError),
+        ("ShapeError", ValueError), ("DTypeError", TypeError), ("IndexError", IndexError),
+        ("DeviceError", ValueError),
         ("AttributeError", TypeError), ("ValueError", ValueError), ("OutOfMemoryError", MemoryError),
         ("EngineError", RuntimeError), ("KernelError", RuntimeError), ("SyncError", RuntimeError),
     ],
@@ -39,16 +40,28 @@ def test_classes(name, base):
 
 
 BAD_CALLS = [
-    (lambda: tw.ones((2, 3)) + tw.ones(4), tw.ShapeError, r"add: shapes \(2, 3\) and \(4,\) do not broadcast"),
+    (
+        lambda: tw.ones((2, 3)) + tw.ones(4),
+        tw.ShapeError,
+        r"add: shapes \(2, 3\) and \(4,\) do not broadcast",
+    ),
     (lambda: tw.ones((2, 3)).sum(axis=5), tw.IndexError, "sum"),
     (lambda: tw.ones(2).astype("float128"), tw.DTypeError, "float128"),
     (lambda: tw.ones(2) & 1.5, tw.DTypeError, "bitwise_and"),
-    (lambda: tw.ones(6).reshape(4), tw.ShapeError, r"reshape: shape \(6,\) has 6 elements and cannot become \(4,\)"),
+    (
+        lambda: tw.ones(6).reshape(4),
+        tw.ShapeError,
+        r"reshape: shape \(6,\) has 6 elements and cannot become \(4,\)",
+    ),
     (lambda: tw.ones(3)[3], tw.IndexError, "index 3 is out of bounds for axis 0 with size 3"),
     (lambda: tw.ones((3, 4)) @ tw.ones((5, 6)), tw.ShapeError, r"matmul: shapes \(3, 4\) and \(5, 6\)"),
     (lambda: tw.ones(2, device="cpu:99"), tw.DeviceError, "cpu:99 does not exist here; there are: cpu:0"),
     (lambda: tw.ones(2, device="abacus"), tw.DeviceError, "abacus"),
-    (lambda: tw._C.op("sum")(tw.ones(2), speed=1), tw.AttributeError, "sum: has no attribute 'speed'; it has: axis"),
+    (
+        lambda: tw._C.op("sum")(tw.ones(2), speed=1),
+        tw.AttributeError,
+        "sum: has no attribute 'speed'; it has: axis",
+    ),
     (lambda: tw._C.op("sum")(tw.ones(2), keepdims=3), tw.AttributeError, "keepdims"),
     (lambda: tw._C.op("full")(), tw.AttributeError, "full"),
     (lambda: tw._C.op("add")(tw.ones(2)), tw.ValueError, "add"),
@@ -81,14 +94,23 @@ def failing(kind: str = "runtime", message: str = "asked to fail") -> tw.Tensor:
     return fail(tw.ones(3), kind=kind, message=message)
 
 
-needs_pending = pytest.mark.skipif(tw.engine().mode == "sync", reason="a synchronous engine raises in the call")
+needs_pending = pytest.mark.skipif(
+    tw.engine().mode == "sync", reason="a synchronous engine raises in the call"
+)
 
 
 @needs_pending
 @pytest.mark.parametrize(("kind", "error"), KINDS.items())
 def test_failed_values_raise_on_every_read(test_engine, kind, error):
     tensor = failing(kind)
-    for read in (tensor.wait, tensor.tolist, tensor.numpy, lambda: np.asarray(tensor), tensor.__dlpack__, tensor.wait):
+    for read in (
+        tensor.wait,
+        tensor.tolist,
+        tensor.numpy,
+        lambda: np.asarray(tensor),
+        tensor.__dlpack__,
+        tensor.wait,
+    ):
         with pytest.raises(error, match="test_fail"):
             read()
     with pytest.raises(error):
@@ -276,5 +298,9 @@ def test_graph_dumps_reach_files(tmp_path):
         (tensor + 1).wait()
     assert '"add"' in text.getvalue()
     json.loads(text.getvalue())
-    with tw.record_graph(str(tmp_path / "outer.json")), pytest.raises(tw.EngineError), tw.record_graph(io.StringIO()):
+    with (
+        tw.record_graph(str(tmp_path / "outer.json")),
+        pytest.raises(tw.EngineError),
+        tw.record_graph(io.StringIO()),
+    ):
         pass

@@ -7,18 +7,24 @@ import thalweg as tw
 from conftest import DTYPES, check, layouts, samples
 
 BASIC = [
-    np.s_[0], np.s_[-1], np.s_[1:3], np.s_[::2], np.s_[::-1], np.s_[3:0:-1], np.s_[5:2], np.s_[-3:-1], np.s_[:100],
-    np.s_[1, 2], np.s_[1, :, 2], np.s_[..., 0], np.s_[0, ...], np.s_[:, 1:2, ::2], np.s_[None], np.s_[:, None, 1],
+    np.s_[0], np.s_[-1], np.s_[1:3], np.s_[::2], np.s_[::-1], np.s_[3:0:-1], np.s_[5:2], np.s_[-3:-1],
+    np.s_[:100],
+    np.s_[1, 2], np.s_[1, :, 2], np.s_[..., 0], np.s_[0, ...], np.s_[:, 1:2, ::2], np.s_[None],
+    np.s_[:, None, 1],
     np.s_[..., None], np.s_[None, 0, None, ..., None], np.s_[...], np.s_[()], np.s_[:, :, :], np.s_[1, 2, 3],
     np.s_[::7, ::5, ::3], np.s_[:, ::-1, ::-2], np.s_[np.int64(1)], np.s_[np.array(2), 0], np.s_[-4, -5, -6],
 ]  # fmt: skip
 
 I = np.array  # noqa: E741
 ADVANCED = [
-    np.s_[I([0, 2, 1])], np.s_[I([[0, 1], [2, 3]])], np.s_[[0, -1]], np.s_[:, I([0, 4])], np.s_[..., I([5, 0])],
-    np.s_[I([0, 1]), I([1, 2])], np.s_[I([[0], [1]]), I([0, 2])], np.s_[I([0, 1]), :, I([1, 2])], np.s_[0, :, I([1, 2])],
-    np.s_[:, 0, I([1, 2])], np.s_[I([1, 2]), 0], np.s_[I([1, 2]), 1:3, 0], np.s_[1:3, I([1, 2]), ::2], np.s_[None, I([1, 2])],
-    np.s_[I([1, 2]), None, I([0, 1])], np.s_[:, None, I([1, 2])], np.s_[I([], dtype=int)], np.s_[[]], np.s_[I([-1], dtype="int8")],
+    np.s_[I([0, 2, 1])], np.s_[I([[0, 1], [2, 3]])], np.s_[[0, -1]], np.s_[:, I([0, 4])],
+    np.s_[..., I([5, 0])],
+    np.s_[I([0, 1]), I([1, 2])], np.s_[I([[0], [1]]), I([0, 2])], np.s_[I([0, 1]), :, I([1, 2])],
+    np.s_[0, :, I([1, 2])],
+    np.s_[:, 0, I([1, 2])], np.s_[I([1, 2]), 0], np.s_[I([1, 2]), 1:3, 0], np.s_[1:3, I([1, 2]), ::2],
+    np.s_[None, I([1, 2])],
+    np.s_[I([1, 2]), None, I([0, 1])], np.s_[:, None, I([1, 2])], np.s_[I([], dtype=int)], np.s_[[]],
+    np.s_[I([-1], dtype="int8")],
     np.s_[I([1, 2]), ..., I([0, 1])], np.s_[I([1], dtype="uint16"), I([1]), I([1])],
 ]  # fmt: skip
 
@@ -120,7 +126,19 @@ def test_masks():
 
 def test_static_index_errors_raise_on_the_line():
     tensor = tw.ones((2, 3))
-    for key in (2, -3, (0, 3), (0, 0, 0), (Ellipsis, Ellipsis), "a", 1.5, tw.asarray([0.5]), [1.5], (0, None, 5), 2**70):
+    for key in (
+        2,
+        -3,
+        (0, 3),
+        (0, 0, 0),
+        (Ellipsis, Ellipsis),
+        "a",
+        1.5,
+        tw.asarray([0.5]),
+        [1.5],
+        (0, None, 5),
+        2**70,
+    ):
         with pytest.raises(IndexError, match="getitem"):
             tensor[key]
         with pytest.raises(IndexError, match="setitem"):
@@ -158,7 +176,9 @@ def test_bad_writes():
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
-@pytest.mark.parametrize("indices", [np.asarray([0, 2, -1]), np.asarray([[1, 0], [2, 2]]), np.asarray(1)], ids=str)
+@pytest.mark.parametrize(
+    "indices", [np.asarray([0, 2, -1]), np.asarray([[1, 0], [2, 2]]), np.asarray(1)], ids=str
+)
 def test_take(axis, indices):
     for _, tensor, array in layouts(samples("int32", (3, 4))):
         if array.shape == (3, 4):

@@ -16,7 +16,13 @@ from conftest import DTYPES, SHAPES, check, samples
 def test_numpy_and_back(dtype, shape):
     array = samples(dtype, shape)
     tensor = tw.asarray(array)
-    for again in (tensor.numpy(), np.asarray(tensor), np.array(tensor), np.from_dlpack(tensor), np.asarray(memoryview(tensor))):
+    for again in (
+        tensor.numpy(),
+        np.asarray(tensor),
+        np.array(tensor),
+        np.from_dlpack(tensor),
+        np.asarray(memoryview(tensor)),
+    ):
         assert again.dtype == array.dtype
         assert again.shape == array.shape
         np.testing.assert_array_equal(again, array)

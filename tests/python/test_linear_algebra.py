@@ -44,7 +44,9 @@ def test_mixed_dtypes():
     check(tw.asarray(a.astype("int8")) @ tw.asarray(a), a @ a)
 
 
-@pytest.mark.parametrize(("left", "right"), [((3, 4), (5, 6)), ((3,), (4,)), ((), (3,)), ((2, 3, 4), (3, 4, 5))], ids=str)
+@pytest.mark.parametrize(
+    ("left", "right"), [((3, 4), (5, 6)), ((3,), (4,)), ((), (3,)), ((2, 3, 4), (3, 4, 5))], ids=str
+)
 def test_mismatch(left, right):
     with pytest.raises(ValueError, match="matmul: shapes"):
         tw.ones(left) @ tw.ones(right)

@@ -97,7 +97,10 @@ def test_concat_and_stack(dtype):
     for tensor, array in each_layout((3, 4), dtype):
         other = samples(dtype, (3, 4), seed=1)
         for axis in (0, 1, -1, None):
-            check(tw.concat([tensor, tw.asarray(other), tensor], axis=axis), np.concatenate([array, other, array], axis=axis))
+            check(
+                tw.concat([tensor, tw.asarray(other), tensor], axis=axis),
+                np.concatenate([array, other, array], axis=axis),
+            )
         for axis in (0, 1, 2, -1):
             check(tw.stack((tensor, tw.asarray(other)), axis=axis), np.stack((array, other), axis=axis))
 
@@ -126,10 +129,14 @@ def test_bad_concat_and_stack():
 def test_split_and_unstack():
     for tensor, array in each_layout((4, 6)):
         for argument, axis in ((2, 0), (3, 1), ([1, 3], 0), ([2, 2, 9], 1), ([], 0)):
-            for part, expected in zip(tw.split(tensor, argument, axis), np.split(array, argument, axis)):
+            for part, expected in zip(
+                tw.split(tensor, argument, axis), np.split(array, argument, axis), strict=True
+            ):
                 check(part, expected)
         for axis in (0, 1, -1):
-            for part, expected in zip(tw.unstack(tensor, axis=axis), np.moveaxis(array, axis, 0)):
+            for part, expected in zip(
+                tw.unstack(tensor, axis=axis), np.moveaxis(array, axis, 0), strict=True
+            ):
                 check(part, expected)
     with pytest.raises(ValueError, match="split"):
         tw.split(tw.ones(5), 2)
@@ -143,7 +150,11 @@ def test_flip(axis):
         check(tw.flip(tensor, axis=axis), np.flip(array, axis))
 
 
-@pytest.mark.parametrize(("shift", "axis"), [(1, None), (-7, None), (1, 0), (-2, 1), (100, 2), ((1, 2), (0, 2)), ((1, 2), (1, 1)), (2, (0, 1))], ids=str)
+@pytest.mark.parametrize(
+    ("shift", "axis"),
+    [(1, None), (-7, None), (1, 0), (-2, 1), (100, 2), ((1, 2), (0, 2)), ((1, 2), (1, 1)), (2, (0, 1))],
+    ids=str,
+)
 def test_roll(shift, axis):
     for tensor, array in each_layout((2, 3, 4)):
         check(tw.roll(tensor, shift, axis=axis), np.roll(array, shift, axis))

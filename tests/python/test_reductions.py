@@ -137,7 +137,14 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype):
     for threads in (1, 2, 4):
         with tw.Engine(num_threads=threads) as engine:
             tensor = tw.asarray(array)
-            results.append([tensor.sum().item(), tensor.sum(axis=0).tolist(), tensor.T.mean(axis=0).tolist(), tensor.var().item()])
+            results.append(
+                [
+                    tensor.sum().item(),
+                    tensor.sum(axis=0).tolist(),
+                    tensor.T.mean(axis=0).tolist(),
+                    tensor.var().item(),
+                ]
+            )
             del tensor
             engine.close()
     assert results[0] == results[1] == results[2]
@@ -150,4 +157,8 @@ def test_methods(dtype):
     for name in ("sum", "prod", "mean", "max", "min", "any", "all", "argmax", "argmin"):
         check(getattr(tensor, name)(), getattr(array, name)(), rtol=1e-12)
         check(getattr(tensor, name)(1), getattr(array, name)(1), rtol=1e-12)
-        check(getattr(tensor, name)(axis=0, keepdims=True), getattr(array, name)(axis=0, keepdims=True), rtol=1e-12)
+        check(
+            getattr(tensor, name)(axis=0, keepdims=True),
+            getattr(array, name)(axis=0, keepdims=True),
+            rtol=1e-12,
+        )

@@ -1,4 +1,5 @@
-# test_stubs.py: the committed stub of the extension says what the extension has, and every function is documented.
+# test_stubs.py: the committed stub of the extension says what the extension has, and every function is
+# documented.
 from __future__ import annotations
 
 import ast
@@ -16,7 +17,16 @@ TREE = ast.parse(STUB.read_text())
 
 # What every object or pybind11 class has.
 INHERITED = set(dir(object)) - {"__hash__", "__eq__", "__reduce__", "__repr__"}
-MACHINERY = {"_pybind11_conduit_v1_", "__module__", "__weaklistoffset__", "__vectorcalloffset__", "__annotations__", "__repr__", "__reduce__"}
+MACHINERY = {
+    "_pybind11_conduit_v1_",
+    "__buffer__",  # from Python 3.12 on
+    "__module__",
+    "__weaklistoffset__",
+    "__vectorcalloffset__",
+    "__annotations__",
+    "__repr__",
+    "__reduce__",
+}
 
 
 def stub_names(body) -> set[str]:
@@ -116,7 +126,9 @@ def test_public_functions_have_real_signatures_and_documentation(name):
 
 
 def test_public_methods_are_documented():
-    undocumented = [name for name, each in vars(tw.Tensor).items() if not name.startswith("_") and not each.__doc__]
+    undocumented = [
+        name for name, each in vars(tw.Tensor).items() if not name.startswith("_") and not each.__doc__
+    ]
     assert undocumented == []
 
 

@@ -17,7 +17,7 @@ CPP_BENCHES = ("engine", "metg", "overlap", "memory")
 # Above this a cache line takes the long way between two cores, and so does every operator that changes cores.
 FAR_NS = 60.0
 
-# What the project holds itself to, by benchmark and first words of a case: a bound on the ratio to a peer or on
+# What the project holds itself to, by benchmark and first words of a case: bounds on a ratio to a peer or on
 # `ours` itself.
 LIMITS: dict[str, dict[str, dict[str, tuple[str, float]]]] = {
     "dispatch": {
@@ -49,7 +49,7 @@ def run(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
     except json.JSONDecodeError:
         report = {"rows": [], "facts": {}, "failures": []}
     if process.returncode != 0 and not report["failures"]:
-        report["failures"].append(f"{Path(command[-1]).name if command[0] == sys.executable else Path(command[0]).name} ended with status {process.returncode}")
+        report["failures"].append(f"status {process.returncode} of: {' '.join(command)}")
     return report
 
 

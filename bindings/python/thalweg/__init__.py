@@ -1,17 +1,18 @@
 # thalweg: an asynchronous eager tensor engine.
 """Tensors whose operations return at once and run as nodes of a task graph.
 
-``c = a + b`` checks shapes and dtypes, hands the operation to the engine and returns; reading a value waits for it.
-Errors in shapes, dtypes, axes and indices raise where they are made; an error in the computation raises where the value
-is read, and names the line that issued it.
+``c = a + b`` checks shapes and dtypes, hands the operation to the engine and returns; reading a value waits
+for it. Errors in shapes, dtypes, axes and indices raise where they are made; an error in the computation
+raises where the value is read, and names the line that issued it.
 """
 
+# ruff: noqa: F401, F403 - the package's names are those of its modules
 from __future__ import annotations
 
 import atexit as _atexit
 import os as _os
 
-from thalweg import _loader  # noqa: F401
+from thalweg import _loader  # isort: skip - first: it makes the extension importable
 from thalweg import _C
 from thalweg._C import (
     AttributeError,
@@ -42,6 +43,8 @@ from thalweg._interchange import *
 from thalweg._interchange import __all__ as _interchange_all
 from thalweg._linear_algebra import *
 from thalweg._linear_algebra import __all__ as _linear_algebra_all
+from thalweg._logic import *
+from thalweg._logic import __all__ as _logic_all
 from thalweg._manipulation import *
 from thalweg._manipulation import __all__ as _manipulation_all
 from thalweg._methods import add_methods as _add_methods
@@ -59,7 +62,8 @@ _add_methods()
 _atexit.register(_C._at_exit)
 _os.register_at_fork(after_in_child=_C._after_fork_in_child)
 
-# Error classes that share a name with one of Python's are left out: `from thalweg import *` must not replace those.
+# Error classes that share a name with one of Python's are left out: `from thalweg import *` must not
+# replace those.
 __all__ = [
     "DTypeError",
     "DeviceError",
@@ -78,6 +82,7 @@ __all__ = [
     *_elementwise_all,
     *_interchange_all,
     *_linear_algebra_all,
+    *_logic_all,
     *_manipulation_all,
     *_random_all,
     *_reductions_all,

@@ -1,5 +1,6 @@
 # _control.py: functions about waiting, threads, memory and graph dumps, for the current engine.
-"""Each function acts on the engine that tw.engine() returns: that of the innermost `with engine:`, else the default."""
+"""Each function acts on the engine that tw.engine() returns: that of the innermost `with engine:`, else
+the default."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class _Restore:
 
 
 def on_sync(policy: str, /) -> _Restore:
-    """What a blocking read does whose value is not there yet: "allow", "warn" (RuntimeWarning) or "error" (SyncError).
+    """What a blocking read does whose value is not there yet: "allow", "warn" (RuntimeWarning) or "error"
+    (SyncError).
 
     Takes effect at once, for all threads; used as a context manager it ends with the block.
     """
@@ -62,7 +64,8 @@ def sync_count() -> int:
 
 
 def set_num_threads(count: int, /) -> None:
-    """Lets `count` threads run one device's operators at the same time (0: as many as the process may use)."""
+    """Lets `count` threads run one device's operators at the same time (0: as many as the process may
+    use)."""
     _C.current_engine().set_num_threads(count)
 
 
@@ -110,9 +113,9 @@ def stats() -> dict[str, int]:
 
 def _write(text: str, target: PathOrFile) -> None:
     if hasattr(target, "write"):
-        target.write(text)  # type: ignore[union-attr]
+        target.write(text)
         return
-    with open(target, "w", encoding="utf-8") as file:  # type: ignore[arg-type]
+    with open(target, "w", encoding="utf-8") as file:
         file.write(text)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from typing import cast
 
 from thalweg import _C
 from thalweg._C import op
@@ -24,7 +25,8 @@ _PYTHON_DATA = (bool, int, float, list, tuple)
 
 
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
-    """The values of x as another dtype, with NumPy's casts. copy=False gives x itself where nothing changes."""
+    """The values of x as another dtype, with NumPy's casts. copy=False gives x itself where nothing
+    changes."""
     dtype = _C.dtype(dtype)
     if dtype != x.dtype or (copy and device is None):
         x = _astype(x, dtype=dtype)
@@ -38,8 +40,8 @@ def asarray(
 ) -> Tensor:
     """A tensor of a number, nested lists, an array, a buffer or an object with __dlpack__.
 
-    Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that tensor; of an
-    array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
+    Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that
+    tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
     """
     if isinstance(obj, Tensor):
         return _asarray_of_tensor(obj, dtype, device, copy)
@@ -63,7 +65,9 @@ def from_numpy(array: Any, /, *, device: DeviceLike | None = None) -> Tensor:
 
 
 def _asarray_of_tensor(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
-    changes = (dtype is not None and x.dtype != _C.dtype(dtype)) or (device is not None and x.device != device)
+    changes = (dtype is not None and x.dtype != _C.dtype(dtype)) or (
+        device is not None and x.device != device
+    )
     if not changes:
         return _contiguous(x) if copy else x
     if copy is False:
@@ -78,7 +82,8 @@ def _alias(obj: Any, dtype: Any, device: Any) -> Tensor:
 
 
 def _asarray_of_mixed(obj: Any, dtype: Any, device: Any) -> Tensor:
-    """Lists that hold NumPy scalars or arrays are for NumPy to read; lists of tensors have functions of their own."""
+    """Lists that hold NumPy scalars or arrays are for NumPy to read; lists of tensors have functions of
+    their own."""
     leaf = obj
     while isinstance(leaf, (list, tuple)) and leaf:
         leaf = leaf[0]
@@ -97,8 +102,8 @@ def _odd_leaf(obj: Any) -> str:
 
 
 def _copy_of_array(obj: Any, device: Any) -> Tensor:
-    if isinstance(obj, (bool, int, float)) and not hasattr(obj, "__array__"):
-        return _C.from_nested(obj, device=device)
+    if isinstance(obj, (bool, int, float)) and not hasattr(obj, "__array__"):  # a subclass, as of an enum
+        return cast(Tensor, _C.from_nested(obj, device=device))
     if hasattr(obj, "__array__") and "numpy" in sys.modules:
         import numpy
 
@@ -152,7 +157,11 @@ def full(
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """As empty, with the shape, dtype and device of x."""
-    return _empty(shape=x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
+    return _empty(
+        shape=x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:

@@ -17,7 +17,8 @@ _reshape = op("reshape")
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the bytes of an object with __dlpack__, without a copy unless copy is True.
 
-    The source must not be changed while the tensor is in use: operations that have not run yet would see the change.
+    The source must not be changed while the tensor is in use: operations that have not run yet would see the
+    change.
     """
     try:
         capsule = x.__dlpack__(max_version=(1, 0))

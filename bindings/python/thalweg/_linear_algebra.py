@@ -18,7 +18,8 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The matrices in the last two axes of x, transposed. Shares x's bytes. Raises ShapeError below 2 dimensions."""
+    """The matrices in the last two axes of x, transposed. Shares x's bytes. Raises ShapeError below 2
+    dimensions."""
     rank = x.ndim
     if rank < 2:
         raise _C.ShapeError(f"matrix_transpose: needs at least 2 dimensions, shape {x.shape} has {rank}")

@@ -2,8 +2,8 @@
 """Imports ``thalweg._C``.
 
 The wheel of oneTBB puts libtbb.so.12 into ``<prefix>/lib``, which the extension's run path covers in virtual
-environments. Where packages lie elsewhere (``--target``, ``dist-packages``, ``lib64``) the library is found through the
-metadata of the installed package instead.
+environments. Where packages lie elsewhere (``--target``, ``dist-packages``, ``lib64``) the library is found
+through the metadata of the installed package instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def load() -> None:
                 break
         else:
             where = ", ".join(tried) or "no installed package called tbb"
-            raise ImportError(f"{error}; looked also in: {where}. Install it with: pip install tbb") from error
+            raise ImportError(
+                f"{error}; looked also in: {where}. Install it with: pip install tbb"
+            ) from error
         from thalweg import _C  # noqa: F401
 
 

@@ -39,18 +39,22 @@ def _tensors(name: str, arrays: Sequence[Operand]) -> list[Tensor]:
     return builtins.list(arrays)
 
 
-@documented(_reshape, "copy: None copies where strides do not allow a view; True always; False never (ValueError).")
+@documented(
+    _reshape, "copy: None copies where strides do not allow a view; True always; False never (ValueError)."
+)
 def reshape(x: Tensor, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
     if copy is True:
         return _reshape(_contiguous(x), shape=shape)
     if copy is False and not _is_contiguous(x):
-        raise _C.ValueError(f"reshape: shape {x.shape} with strides {x.strides} needs a copy and copy is False")
+        raise _C.ValueError(
+            f"reshape: shape {x.shape} with strides {x.strides} needs a copy and copy is False"
+        )
     return _reshape(x, shape=shape)
 
 
 def _is_contiguous(x: Tensor) -> bool:
     expected = x.itemsize
-    for size, stride in zip(reversed(x.shape), reversed(x.strides)):
+    for size, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
         if size > 1 and stride != expected:
             return False
         expected *= size
@@ -76,7 +80,7 @@ def moveaxis(x: Tensor, source: Shape, destination: Shape, /) -> Tensor:
     sources = [_axis_of("moveaxis", axis, x.ndim) for axis in sources]
     targets = [_axis_of("moveaxis", axis, x.ndim) for axis in targets]
     order = [axis for axis in range(x.ndim) if axis not in sources]
-    for target, axis in sorted(zip(targets, sources)):
+    for target, axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, axis)
     return _permute_dims(x, axes=order)
 
@@ -98,7 +102,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
                 result[axis] = size
             elif size not in (1, result[axis]):
                 text = " and ".join(str(tuple(each)) for each in shapes)
-                raise _C.ShapeError(f"broadcast_shapes: shapes {text} do not broadcast at axis {axis - len(result)}")
+                raise _C.ShapeError(
+                    f"broadcast_shapes: shapes {text} do not broadcast at axis {axis - len(result)}"
+                )
     return tuple(result)
 
 
@@ -153,7 +159,8 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0) -> list[Tensor]:
-    """x cut along an axis: into a number of equal parts, or before each of the given positions (NumPy's split).
+    """x cut along an axis: into a number of equal parts, or before each of the given positions (NumPy's
+    split).
 
     The parts share x's bytes. Raises ShapeError if the parts would not be equal.
     """
@@ -168,13 +175,16 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
         cuts = [int(cut) for cut in indices_or_sections]
     before = (slice(None),) * position
     bounds = [None, *cuts, None]
-    return [x[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:])]
+    return [x[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
 @documented(_take)
 def take(x: Tensor, indices: Tensor | Sequence[int], /, *, axis: int | None = None) -> Tensor:
     if isinstance(indices, (list, tuple)):
-        indices = _C.from_nested(indices, dtype=None if indices else "int64")
+        nested = _C.from_nested(indices, dtype=None if indices else "int64")
+        if nested is None:
+            raise _C.DTypeError("take: indices must be integers")
+        indices = nested
     return _take(x, indices, axis=axis)
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from thalweg import _asyncio, _C, _creation, _elementwise, _interchange, _linear_algebra, _manipulation, _reductions, _repr
+from thalweg import (
+    _C,
+    _asyncio,
+    _creation,
+    _elementwise,
+    _interchange,
+    _linear_algebra,
+    _logic,
+    _manipulation,
+    _reductions,
+    _repr,
+)
 from thalweg._typing import Any, Axis, DeviceLike, DTypeLike, Operand, Shape, Tensor
 
 
@@ -13,11 +24,15 @@ def _shape_arguments(shape: tuple[Any, ...]) -> Any:
     return shape[0] if len(shape) == 1 else shape
 
 
-def _sum(self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def _sum(
+    self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Tensor:
     return _reductions._sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def _prod(self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def _prod(
+    self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Tensor:
     return _reductions._prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -94,7 +109,8 @@ def _take(self: Tensor, indices: Any, axis: int | None = None) -> Tensor:
 
 
 def _astype(self: Tensor, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
-    """The values as another dtype, with NumPy's casts. copy=False gives the tensor itself where nothing changes."""
+    """The values as another dtype, with NumPy's casts. copy=False gives the tensor itself where nothing
+    changes."""
     return _creation.astype(self, dtype, copy=copy)
 
 
@@ -204,10 +220,34 @@ _BY_NAME = {
 }
 
 # Functions of one tensor that are methods as they are.
-_UNARY = (
-    "abs ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2 logical_not negative reciprocal round "
-    "sign sin sinh sqrt square tan tanh trunc"
-).split()
+_UNARY = [
+    "abs",
+    "ceil",
+    "cos",
+    "cosh",
+    "exp",
+    "expm1",
+    "floor",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logical_not",
+    "negative",
+    "reciprocal",
+    "round",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+]
 
 _IN_PLACE = {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "divide"}
 
@@ -215,9 +255,11 @@ _IN_PLACE = {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "div
 def add_methods() -> None:
     """Sets the methods on Tensor; called once, when the package is imported."""
     for name in _UNARY:
-        setattr(Tensor, name, getattr(_elementwise, name))
+        setattr(Tensor, name, getattr(_elementwise, name, None) or getattr(_logic, name))
     for name, method in _BY_NAME.items():
-        same = getattr(getattr(_reductions, name, None) or getattr(_manipulation, name, None), "__doc__", None)
+        same = getattr(
+            getattr(_reductions, name, None) or getattr(_manipulation, name, None), "__doc__", None
+        )
         if method.__doc__ is None and same:
             method.__doc__ = same
         method.__name__ = name
@@ -225,5 +267,7 @@ def add_methods() -> None:
         setattr(Tensor, name, method)
     for name, operation in _IN_PLACE.items():
         setattr(Tensor, name, _in_place(name, operation))
-    Tensor.T = property(_get_transpose, doc="The tensor with its axes reversed.")
-    Tensor.mT = property(_get_matrix_transpose, doc="The matrices in the last two axes, transposed.")
+    setattr(Tensor, "T", property(_get_transpose, doc="The tensor with its axes reversed."))  # noqa: B010
+    setattr(  # noqa: B010 - read-only for type checkers
+        Tensor, "mT", property(_get_matrix_transpose, doc="The matrices in the last two axes, transposed.")
+    )

@@ -10,7 +10,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def documented(operation: _C.Operation, note: str = "") -> Callable[[Function], Function]:
-    """Gives a function the documentation of the operation it issues; a new operation is documented in its Op only."""
+    """Gives a function the documentation of the operation it issues; a new operation is documented in its
+    Op only."""
 
     def set_doc(function: Function) -> Function:
         function.__doc__ = (operation.__doc__ or "") + (f"\n\n{note}" if note else "")

@@ -1,5 +1,6 @@
 # _random.py: random tensors.
-"""Random tensors. What an operation draws is settled when it is issued: results do not depend on threads or timing."""
+"""Random tensors. What an operation draws is settled when it is issued: results do not depend on threads
+or timing."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def randn(
     device: DeviceLike | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Random numbers of the standard normal distribution: randn(2, 3) or randn((2, 3)). float32 by default."""
+    """Random numbers of the standard normal distribution: randn(2, 3) or randn((2, 3)). float32 by
+    default."""
     return normal(_shape_arguments(shape), dtype=dtype, device=device, generator=generator)
 
 

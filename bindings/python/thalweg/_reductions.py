@@ -26,7 +26,9 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keep
 
 
 @documented(_prod)
-def prod(x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def prod(
+    x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Tensor:
     return _prod(x, axis=axis, keepdims=keepdims, dtype=dtype)
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from thalweg._typing import Any, Tensor
 
-_options: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+_options: dict[str, Any] = {
+    "precision": 4,
+    "threshold": 1000,
+    "edgeitems": 3,
+    "linewidth": 80,
+    "sci_mode": None,
+}
 
 
 def get_printoptions() -> dict[str, Any]:
@@ -25,8 +31,9 @@ def set_printoptions(
     linewidth: int | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Sets how tensors print: digits after the point, the number of elements from which only `edgeitems` at both ends
-    of each axis show, characters a line, and scientific notation (None: where the range of the values asks for it)."""
+    """Sets how tensors print: digits after the point, the number of elements from which only `edgeitems`
+    at both ends of each axis show, characters a line, and scientific notation (None: where the range of
+    the values asks for it)."""
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options.update({name: value for name, value in given.items() if value is not None})
     _options["sci_mode"] = sci_mode
@@ -65,9 +72,7 @@ class _FloatFormat:
         sizes = [abs(value) for value in finite if value != 0]
         digits = _options["precision"]
         whole = all(value == int(value) for value in finite)
-        if not sizes:
-            self._spec, self._suffix = ".0f", "."
-        elif whole and not _options["sci_mode"] and max(sizes) < 1e8:
+        if not sizes or whole and not _options["sci_mode"] and max(sizes) < 1e8:
             self._spec, self._suffix = ".0f", "."
         elif _wants_exponent(sizes):
             self._spec, self._suffix = f".{digits}e", ""
@@ -80,7 +85,9 @@ class _FloatFormat:
         return format(value, self._spec) + self._suffix
 
 
-def _lines(values: Any, shape: tuple[int, ...], cut: int | None, form: Any, indent: int) -> str:
+def _lines(
+    values: Any, shape: tuple[int, ...], cut: int | None, form: Callable[[Any], str], indent: int
+) -> str:
     if not shape:
         return form(values)
     parts = [_lines(each, shape[1:], cut, form, indent + 1) for each in values]
@@ -110,10 +117,7 @@ def _body(self: Tensor) -> str:
     cut = _options["edgeitems"] if self.size > _options["threshold"] else None
     values = self._edge_items(-1 if cut is None else cut)
     leaves = list(_leaves(values))
-    if self.dtype.kind == "real floating":
-        form = _FloatFormat(leaves)
-    else:
-        form = str
+    form: Callable[[Any], str] = _FloatFormat(leaves) if self.dtype.kind == "real floating" else str
     width = max((len(form(leaf)) for leaf in leaves), default=0) if self.ndim else 0
     return _lines(values, self.shape, cut, lambda value: form(value).rjust(width), len("tensor("))
 

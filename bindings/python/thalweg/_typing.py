@@ -3,16 +3,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, TextIO, Union
+from typing import Any, TextIO
 
 from thalweg._C import Device, DType, Tensor
 
-Scalar = Union[bool, int, float]
-Operand = Union[Tensor, Scalar]
-DTypeLike = Union[DType, str, type, Any]
-DeviceLike = Union[Device, str]
-Shape = Union[int, Sequence[int]]
-Axis = Union[int, Sequence[int], None]
-PathOrFile = Union[str, "os.PathLike[str]", TextIO]
+Scalar = bool | int | float
+Operand = Tensor | Scalar
+DTypeLike = DType | str | type | Any
+DeviceLike = Device | str
+Shape = int | Sequence[int]
+Axis = int | Sequence[int] | None
+PathOrFile = str | os.PathLike[str] | TextIO
 
-__all__ = ["Any", "Axis", "DType", "DTypeLike", "Device", "DeviceLike", "Operand", "PathOrFile", "Scalar", "Shape", "Tensor"]
+__all__ = [
+    "Any",
+    "Axis",
+    "DType",
+    "DTypeLike",
+    "Device",
+    "DeviceLike",
+    "Operand",
+    "PathOrFile",
+    "Scalar",
+    "Shape",
+    "Tensor",
+]

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/message_queue.h"
+#include "graph/operator.h"
 
 namespace thalweg {
 namespace {

@@ -117,6 +117,7 @@ TEST_P(BackPressureTest, AnInterruptAbortsABlockedSubmitAndTheEngineGoesOn) {
   gate.open();
   engine.synchronize();
   EXPECT_EQ(values<double>(gated())[0], 1);
+  engine.drain();
   EXPECT_EQ(engine.stats().in_flight, 0u);
 }
 

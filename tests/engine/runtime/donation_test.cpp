@@ -140,7 +140,7 @@ TEST_P(DonationTest, SmallValuesAreNotDonated) {
 
 TEST_P(DonationTest, AnOperandThatIsNotAliasSafeIsNotWritten) {
   Engine other(options(), &register_test_kernels);
-  const Op& sum = add_custom(other, "sum");  // no alias mask
+  const Op& sum = add_custom(other, "plain_sum");  // no alias mask
   Tensor x = filled(other, kCount, 1);
   other.apply_in_place(sum, x, {});
   EXPECT_EQ(values<double>(x)[0], 2);
