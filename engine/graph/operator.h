@@ -23,10 +23,6 @@ class alignas(64) Operator : public Message {
  public:
   Operator() noexcept : Message(Kind::add_operator) {}
 
-  /// An operator sent a little earlier by the same thread, which the queue's reader brings into its cache in passing.
-  /// Only a hint: the slot may have been reused.
-  const void* prefetch_hint = nullptr;
-
   static Operator* make(const Op& op, std::size_t inputs, std::size_t outputs) {
     Operator* self = SlabPool<Operator>::take();
     self->op = &op;
@@ -107,11 +103,5 @@ class alignas(64) Operator : public Message {
   std::unique_ptr<Operand*[]> many_;  // kept with the slot for the next operator of many operands
   std::size_t many_capacity_ = 0;
 };
-
-inline void MessageQueue::prefetch(const Message& message) noexcept {
-  if (message.kind != Message::Kind::add_operator) return;
-  const auto* hint = static_cast<const char*>(static_cast<const Operator&>(message).prefetch_hint);
-  for (std::size_t line = 0; line < sizeof(Operator); line += 64) __builtin_prefetch(hint + line, 1);
-}
 
 }  // namespace thalweg

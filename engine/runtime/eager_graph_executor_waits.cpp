@@ -1,6 +1,7 @@
 // eager_graph_executor_waits.cpp: waiting callers that help, the controller thread, fork and shutdown.
 #include <algorithm>
 #include <chrono>
+#include <new>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -259,6 +260,8 @@ void EagerGraphExecutor::after_fork_in_child() noexcept {
   forked_ = true;
   progress_.forget_sleepers();
   if (controller_thread_.joinable()) controller_thread_.detach();
+  new (&controller_lock_) std::mutex;
+  new (&controller_wake_) std::condition_variable;
   static_cast<void>(runner_.release());  // its threads are gone: leaked, never joined
   baton_.store(false, std::memory_order_relaxed);
 }

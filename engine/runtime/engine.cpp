@@ -63,6 +63,7 @@ Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels
       executor(synchronous ? static_cast<GraphExecutor&>(*synchronous) : *eager), constructor(ops, executor) {
   register_builtin_ops(ops);
   if (register_kernels != nullptr) register_kernels(kernels);
+  handle_forks();
   if (eager != nullptr) {
     eager->set_id_source([](void* self) { return static_cast<GraphConstructor*>(self)->next_id(); }, &constructor);
     watch_forks(*eager);

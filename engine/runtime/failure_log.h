@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/slab_pool.h"
 #include "graph/failure.h"
 
 namespace thalweg {
@@ -12,10 +13,11 @@ namespace thalweg {
 /// Thread-safe. Holds a reference on each failure until it was reported.
 class FailureLog {
  public:
-  FailureLog() = default;
+  FailureLog() { PoolLocks::add(&lock_); }
   FailureLog(const FailureLog&) = delete;
   FailureLog& operator=(const FailureLog&) = delete;
   ~FailureLog() {
+    PoolLocks::remove(&lock_);
     for (Failure* failure : failures_) failure->unref();
   }
 

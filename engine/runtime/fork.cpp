@@ -44,9 +44,12 @@ void child() {
 
 }  // namespace
 
-void watch_forks(EagerGraphExecutor& executor) {
+void handle_forks() {
   static std::once_flag once;
   std::call_once(once, [] { pthread_atfork(prepare, parent, child); });
+}
+
+void watch_forks(EagerGraphExecutor& executor) {
   std::lock_guard guard(watched().lock);
   watched().executors.push_back(&executor);
 }

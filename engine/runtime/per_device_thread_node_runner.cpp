@@ -160,7 +160,11 @@ Operator* PerDeviceThreadNodeRunner::take_parked() noexcept {
 void PerDeviceThreadNodeRunner::fail_parked() noexcept {
   Operator* op = take_parked();
   if (op == nullptr) return;
-  naive_.fail_for_memory(*op);
+  {
+    const EngineTask task(EngineTask::Kind::inline_run, nullptr);
+    naive_.fail_for_memory(*op);
+    if (task.postponed() != nullptr) listener_.on_postponed(task.postponed());
+  }
   signal(op);
   part_over(op);
 }

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <new>
 
 namespace thalweg {
 
@@ -46,7 +47,12 @@ class Progress {
   }
 
   /// In a forked child: the sleepers do not exist here.
-  void forget_sleepers() noexcept { wake_at_.store(kNever, std::memory_order_relaxed); }
+  void forget_sleepers() noexcept {
+    wake_at_.store(kNever, std::memory_order_relaxed);
+    // Made anew without destruction: destroying a condition variable waits for its sleepers.
+    new (&lock_) std::mutex;
+    new (&changed_) std::condition_variable;
+  }
 
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};

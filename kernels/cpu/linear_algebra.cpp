@@ -9,6 +9,7 @@
 #include <thalweg/kernel.h>
 
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/dense_table.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/register.h"
 
@@ -179,11 +180,29 @@ struct PlusTimes {
   static T apply(T sum, T a, T b) noexcept {
     return static_cast<T>(static_cast<Wide>(sum) + static_cast<Wide>(a) * static_cast<Wide>(b));
   }
+  /// Combines a row of b, times `factor`, with a row of the result; both contiguous.
+  static void apply_row(T* out, const T* in, T factor, std::int64_t count) noexcept {
+    if constexpr (std::is_same_v<T, std::uint8_t>) {
+      dense_table().add_multiple_uint8(out, in, factor, count);
+    } else if constexpr (std::is_same_v<T, std::uint16_t>) {
+      dense_table().add_multiple_uint16(out, in, factor, count);
+    } else if constexpr (std::is_same_v<T, std::uint32_t>) {
+      dense_table().add_multiple_uint32(out, in, factor, count);
+    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+      dense_table().add_multiple_uint64(out, in, factor, count);
+    } else {
+      for (std::int64_t j = 0; j < count; ++j) out[j] = apply(out[j], factor, in[j]);
+    }
+  }
 };
 
 struct AnyAnd {
   static std::uint8_t apply(std::uint8_t sum, std::uint8_t a, std::uint8_t b) noexcept {
     return sum | (a & b);
+  }
+  static void apply_row(std::uint8_t* out, const std::uint8_t* in, std::uint8_t factor,
+                        std::int64_t count) noexcept {
+    for (std::int64_t j = 0; j < count; ++j) out[j] = apply(out[j], factor, in[j]);
   }
 };
 
@@ -204,7 +223,7 @@ void multiply_by_loops(const KernelContext& ctx, const Product<T>& product) {
           const T factor = a[row * product.a.row_stride + k * product.a.column_stride];
           const T* in = b + k * product.b.row_stride + tile.column * product.b.column_stride;
           if (product.b.column_stride == 1) {
-            for (std::int64_t j = 0; j < tile.columns; ++j) out[j] = Ring::apply(out[j], factor, in[j]);
+            Ring::apply_row(out, in, factor, tile.columns);
           } else {
             for (std::int64_t j = 0; j < tile.columns; ++j) {
               out[j] = Ring::apply(out[j], factor, in[j * product.b.column_stride]);

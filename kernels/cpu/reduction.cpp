@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "kernels/cpu/dense_table.h"
 #include "kernels/cpu/register.h"
 
 namespace thalweg::cpu {
@@ -13,6 +14,8 @@ void register_reduction_kernels(KernelRegistry& registry) {
       {"std", std_kernel}, {"max", max_kernel},       {"min", min_kernel},       {"any", any_kernel},
       {"all", all_kernel}, {"argmax", argmax_kernel}, {"argmin", argmin_kernel},
   };
+  // The kernels must not throw where they use it: a bad THALWEG_CPU_ISA is reported here.
+  dense_table();
   for (const auto& [name, kernel] : kernels) registry.add(name, DeviceType::cpu, kernel);
 }
 

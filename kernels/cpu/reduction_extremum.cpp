@@ -23,6 +23,16 @@ struct Max {
     const Acc larger = b > a ? b : a;
     return b != b ? b : larger;
   }
+  static LanesLoop<float> dense_loop() noexcept
+    requires(std::is_same_v<T, float>)
+  {
+    return dense_table().max_float;
+  }
+  static LanesLoop<double> dense_loop() noexcept
+    requires(std::is_same_v<T, double>)
+  {
+    return dense_table().max_double;
+  }
 };
 
 template <class T>
@@ -36,6 +46,16 @@ struct Min {
   static Acc combine(Acc a, Acc b) noexcept {
     const Acc smaller = b < a ? b : a;
     return b != b ? b : smaller;
+  }
+  static LanesLoop<float> dense_loop() noexcept
+    requires(std::is_same_v<T, float>)
+  {
+    return dense_table().min_float;
+  }
+  static LanesLoop<double> dense_loop() noexcept
+    requires(std::is_same_v<T, double>)
+  {
+    return dense_table().min_double;
   }
 };
 

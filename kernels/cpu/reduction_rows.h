@@ -5,6 +5,8 @@
 //   static Acc identity();                combines with any value to that value
 //   static Acc load(In, Acc center);      what an element contributes
 //   static Acc combine(Acc, Acc);         associative up to rounding
+//   static LanesLoop<In> dense_loop();    optional, with In = Acc: `combine` of contiguous elements in one
+//   call
 // and a sink is a struct with
 //   void store(std::int64_t at, Acc);     writes output `at`
 //   Acc center(std::int64_t at);          the value that elements of output `at` are compared with
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/dense_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/reduction_plan.h"
 
@@ -23,7 +26,7 @@ namespace thalweg::cpu {
 /// Accumulators side by side in a leaf: 128 bytes, so that SIMD registers of every width run at full speed
 /// with the same association.
 template <class Acc>
-inline constexpr std::int64_t kLanes = 128 / static_cast<std::int64_t>(sizeof(Acc));
+inline constexpr std::int64_t kLanes = kLaneBytes / static_cast<std::int64_t>(sizeof(Acc));
 
 /// Elements of a leaf: each accumulator takes 16 in a row, as in NumPy's pairwise sum.
 template <class Acc>
@@ -81,6 +84,10 @@ typename Reducer::Acc reduce_leaf(const typename Reducer::In* data, std::int64_t
   std::fill_n(sums, lanes, Reducer::identity());
   std::int64_t done = 0;
   if (stride == 1) {
+    if constexpr (requires { Reducer::dense_loop(); }) {
+      Reducer::dense_loop()(data, count / lanes, sums);
+      done = count / lanes * lanes;
+    }
     for (; done + lanes <= count; done += lanes) {
       for (std::int64_t lane = 0; lane < lanes; ++lane) {
         sums[lane] = Reducer::combine(sums[lane], Reducer::load(data[done + lane], center));

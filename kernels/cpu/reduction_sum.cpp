@@ -21,6 +21,16 @@ struct Sum {
   static Acc identity() noexcept { return std::is_floating_point_v<A> ? static_cast<A>(-0.0) : A{0}; }
   static Acc load(In x, Acc) noexcept { return static_cast<Acc>(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a + b; }
+  static LanesLoop<float> dense_loop() noexcept
+    requires(std::is_same_v<I, float> && std::is_same_v<A, float>)
+  {
+    return dense_table().sum_float;
+  }
+  static LanesLoop<double> dense_loop() noexcept
+    requires(std::is_same_v<I, double>)
+  {
+    return dense_table().sum_double;
+  }
 };
 
 template <class I, class A>

@@ -69,7 +69,10 @@ TEST(LogicalGraph, ReapsEveryRetiredOperatorOnce) {
   const auto reap = [&] {
     for (Operator* op = graph.reap(); op != nullptr; op = op->next_retired) ++reaped;
   };
-  while (reaped < operators.all.size() / 2) reap();
+  while (reaped < operators.all.size() / 2) {
+    reap();
+    std::this_thread::yield();
+  }
   for (std::thread& thread : threads) thread.join();
   reap();
   EXPECT_EQ(reaped, operators.all.size());

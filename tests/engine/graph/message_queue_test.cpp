@@ -67,7 +67,10 @@ TEST(MessageQueue, KeepsEachProducersOrderAndLosesNothing) {
       wrong += numbered->sequence == next[numbered->producer]++ ? 0 : 1;
     }
   };
-  while (running.load() > 0) take();
+  while (running.load() > 0) {
+    take();
+    std::this_thread::yield();
+  }
   take();
   for (std::thread& producer : producers) producer.join();
   EXPECT_EQ(wrong, 0);
@@ -81,8 +84,7 @@ TEST(MessageQueue, APushThatReturnedBeforeAnotherBeganComesOutFirst) {
     Numbered second(1, 0);
     std::atomic<bool> pushed{false};
     std::thread other([&] {
-      while (!pushed.load(std::memory_order_acquire)) {
-      }
+      while (!pushed.load(std::memory_order_acquire)) std::this_thread::yield();
       queue.push(&second);
     });
     queue.push(&first);
