@@ -10,10 +10,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import thalweg as tw
 from sklearn.datasets import load_digits
 from tqdm import tqdm
-
-import thalweg as tw
 
 CLASSES = 10
 
@@ -33,7 +32,7 @@ def softmax(logits: tw.Tensor) -> tw.Tensor:
 
 
 def train_step(weights, velocity, images, targets, rate: float, momentum: float, decay: float):
-    """One step of gradient descent on the mean cross-entropy; returns the loss, which nobody has to wait for."""
+    """One step of gradient descent on the mean cross-entropy; returns the loss (still pending)."""
     probabilities = softmax(images @ weights)
     loss = -tw.mean(tw.sum(targets * tw.log(probabilities + 1e-9), axis=1))
     # d loss / d logits of softmax with cross-entropy is (probabilities - targets) / batch.
@@ -55,7 +54,9 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rate", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dump", type=Path, default=Path("digits_step.json"), help="where the graph of one step goes")
+    parser.add_argument(
+        "--dump", type=Path, default=Path("digits_step.json"), help="where the graph of one step goes"
+    )
     arguments = parser.parse_args()
 
     (train_images, train_labels), (test_images, test_labels) = load_split(arguments.seed, held_out=0.2)
@@ -68,7 +69,9 @@ def main() -> int:
     shuffle = np.random.default_rng(arguments.seed + 1)
 
     started = time.perf_counter()
-    with tqdm(total=arguments.epochs * len(batches), unit="step", desc="training", file=sys.stdout) as progress:
+    with tqdm(
+        total=arguments.epochs * len(batches), unit="step", desc="training", file=sys.stdout
+    ) as progress:
         for epoch in range(arguments.epochs):
             order = shuffle.permutation(len(train_images))
             for start in batches:
@@ -84,8 +87,11 @@ def main() -> int:
     result = accuracy(weights, *held_out)
     operators = len(json.loads(arguments.dump.read_text())["operators"])
     counters = tw.stats()
-    print(f"held-out accuracy {result:.4f} on {len(test_labels)} images after {arguments.epochs} epochs, {seconds:.1f} s")
-    print(f"{counters['issued']} operators issued, {counters['executed']} executed, {tw.sync_count()} blocking reads")
+    print(f"held-out accuracy {result:.4f} on {len(test_labels)} images after {arguments.epochs} epochs")
+    print(
+        f"{seconds:.1f} s: {counters['issued']} operators issued, {counters['executed']} executed,", end=" "
+    )
+    print(f"{tw.sync_count()} blocking reads")
     print(f"the graph of one training step ({operators} operators) is in {arguments.dump}")
     if result < 0.95:
         print("accuracy is below 0.95: something is wrong", file=sys.stderr)

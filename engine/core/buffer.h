@@ -30,7 +30,8 @@ class Buffer {
     return buffer;
   }
 
-  /// A buffer over foreign memory, which is never written; `release` runs with the last reference, on any thread.
+  /// A buffer over foreign memory, which is never written; `release` runs with the last reference, on any
+  /// thread.
   static Buffer* make_foreign(void* data, std::function<void()> release) {
     auto* held = new std::function<void()>(std::move(release));
     Buffer* buffer = make(
@@ -52,7 +53,8 @@ class Buffer {
   void ref() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void unref() noexcept {
     // A sole owner needs no read-modify-write; acquire pairs with the release of owners that went before.
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      destroy();
   }
   /// True if the caller's reference is the only one: pairs with the release in `unref` of the others.
   bool is_unique() const noexcept { return refs_.load(std::memory_order_acquire) == 1; }

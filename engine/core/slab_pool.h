@@ -17,8 +17,9 @@ class PoolLocks {
   static void unlock_all();
 };
 
-/// Hands out slots of `T`. A slot is constructed once and never destroyed or given back to the system, so a late read
-/// through a stale pointer finds a `T` (possibly reused), never unmapped memory. Any thread may take and give.
+/// Hands out slots of `T`. A slot is constructed once and never destroyed or given back to the system, so a
+/// late read through a stale pointer finds a `T` (possibly reused), never unmapped memory. Any thread may
+/// take and give.
 template <class T>
 class SlabPool {
  public:
@@ -30,7 +31,8 @@ class SlabPool {
 
   static void give(T* slot) noexcept {
     Magazine& magazine = magazine_;
-    if (magazine.state != State::open) [[unlikely]] return give_unusually(magazine, slot);
+    if (magazine.state != State::open) [[unlikely]]
+      return give_unusually(magazine, slot);
     if (magazine.count == kMagazine) spill(magazine);
     magazine.slots[magazine.count++] = slot;
   }
@@ -42,7 +44,8 @@ class SlabPool {
 
   enum class State : unsigned char { unused, open, closed };
 
-  // Zero-initialised and trivially destructible, so that access needs no guard; `Closer` empties it at thread exit.
+  // Zero-initialised and trivially destructible, so that access needs no guard; `Closer` empties it at thread
+  // exit.
   struct Magazine {
     T* slots[kMagazine];
     std::size_t count;
@@ -59,7 +62,8 @@ class SlabPool {
     static_cast<void>(closer);
     magazine.state = State::open;
   }
-  /// The first slot of a thread that never took one, or a slot that comes after the thread's magazine was closed.
+  /// The first slot of a thread that never took one, or a slot that comes after the thread's magazine was
+  /// closed.
   static void give_unusually(Magazine& magazine, T* slot) noexcept {
     if (magazine.state == State::unused) open(magazine);
     magazine.slots[magazine.count++] = slot;

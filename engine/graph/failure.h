@@ -14,8 +14,13 @@ namespace thalweg {
 /// A kernel's failure. Immutable but for its counts; any thread.
 class Failure {
  public:
-  Failure(std::exception_ptr error, std::string op_name, Device device, SiteId site, std::uint64_t operator_id)
-      : exception(std::move(error)), op(std::move(op_name)), device(device), site(site), operator_id(operator_id) {}
+  Failure(std::exception_ptr error, std::string op_name, Device device, SiteId site,
+          std::uint64_t operator_id)
+      : exception(std::move(error)),
+        op(std::move(op_name)),
+        device(device),
+        site(site),
+        operator_id(operator_id) {}
 
   void ref() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void unref() noexcept {

@@ -71,7 +71,8 @@ void check_input_count(const Op& op, std::size_t count) {
   const std::size_t named = op.inputs.size();
   const bool right = op.variadic ? count + 1 >= named : count == named;
   if (right) return;
-  throw ValueError(op.name + ": takes " + (op.variadic ? "at least " + std::to_string(named - 1) : std::to_string(named)) +
+  throw ValueError(op.name + ": takes " +
+                   (op.variadic ? "at least " + std::to_string(named - 1) : std::to_string(named)) +
                    " input(s), got " + std::to_string(count));
 }
 
@@ -81,12 +82,17 @@ std::int64_t now_ns() {
 
 }  // namespace
 
-/// One call on its way to becoming an Operator. Owns a reference on every input it inserted and on the outputs until
-/// `submit` took them.
+/// One call on its way to becoming an Operator. Owns a reference on every input it inserted and on the
+/// outputs until `submit` took them.
 struct GraphConstructor::Call {
   Call(const Op& op_, std::span<Operand* const> inputs_, Attributes attributes_, SiteId site_)
-      : op(op_), attributes(std::move(attributes_)), site(site_), inputs(inputs_.size()), owned(inputs_.size()),
-        outputs(op_.outputs), requests(inputs_.size()) {
+      : op(op_),
+        attributes(std::move(attributes_)),
+        site(site_),
+        inputs(inputs_.size()),
+        owned(inputs_.size()),
+        outputs(op_.outputs),
+        requests(inputs_.size()) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) inputs[i] = inputs_[i];
   }
   ~Call() {
@@ -188,7 +194,8 @@ Operand* GraphConstructor::insert(const Op& op, Operand* input, Attributes attri
 void GraphConstructor::prepare_inputs(Call& call) {
   bool again = false;
   const auto replace = [&](std::size_t i, const Op* op, Attributes attributes) {
-    if (op == nullptr) throw EngineError(call.op.name + ": needs astype, contiguous and to_device to be registered");
+    if (op == nullptr)
+      throw EngineError(call.op.name + ": needs astype, contiguous and to_device to be registered");
     Operand* inserted = insert(*op, call.inputs[i], std::move(attributes), call.site);
     inserted->forget_handle();  // the handle's reference becomes the operator's
     if (call.owned[i]) call.inputs[i]->unref();
@@ -199,14 +206,15 @@ void GraphConstructor::prepare_inputs(Call& call) {
     const TensorMeta& meta = call.inputs[i]->meta;
     if (meta.device != call.device && call.op.kind != OpKind::copy) {
       if (!meta.shape.empty() || meta.device.type != DeviceType::cpu) {
-        throw DeviceError(call.op.name + ": inputs are on " + to_string(call.device) + " and " + to_string(meta.device) +
-                          "; bring them together with .to(device)");
+        throw DeviceError(call.op.name + ": inputs are on " + to_string(call.device) + " and " +
+                          to_string(meta.device) + "; bring them together with .to(device)");
       }
       replace(i, to_device_, {AttrValue(call.device)});
     }
     if (call.requests[i].cast) {
       replace(i, astype_, {AttrValue(call.requests[i].dtype)});
-    } else if (call.requests[i].contiguous && !is_contiguous(call.inputs[i]->meta.shape, call.inputs[i]->meta.strides)) {
+    } else if (call.requests[i].contiguous &&
+               !is_contiguous(call.inputs[i]->meta.shape, call.inputs[i]->meta.strides)) {
       replace(i, contiguous_, {});
       again = true;
     }
@@ -258,7 +266,8 @@ void GraphConstructor::attach_record(Operator& op) {
 void GraphConstructor::submit(Call& call) {
   Operator* op = assemble(call);
   call.submitted = true;
-  if (recording_.load(std::memory_order_acquire)) [[unlikely]] attach_record(*op);
+  if (recording_.load(std::memory_order_acquire)) [[unlikely]]
+    attach_record(*op);
   try {
     executor_.submit(op);
   } catch (...) {
@@ -268,8 +277,8 @@ void GraphConstructor::submit(Call& call) {
   }
 }
 
-void GraphConstructor::apply(const Op& op, std::span<Operand* const> inputs, Attributes attributes, SiteId site,
-                             std::span<Operand*> outputs) {
+void GraphConstructor::apply(const Op& op, std::span<Operand* const> inputs, Attributes attributes,
+                             SiteId site, std::span<Operand*> outputs) {
   Call call(op, inputs, std::move(attributes), site);
   infer(call);
   prepare_inputs(call);
@@ -287,12 +296,13 @@ Operand* GraphConstructor::apply_in_place(const Op& op, Operand* target, std::sp
   infer(call);
   const TensorMeta& result = call.outputs[0]->meta;
   if (!(result.shape == target->meta.shape)) {
-    throw ShapeError(op.name + ": the in-place form would change the shape from " + to_string(target->meta.shape) +
-                     " to " + to_string(result.shape) + "; write x = x + y instead");
+    throw ShapeError(op.name + ": the in-place form would change the shape from " +
+                     to_string(target->meta.shape) + " to " + to_string(result.shape) +
+                     "; write x = x + y instead");
   }
   if (kind(result.dtype) > kind(target->meta.dtype)) {
-    throw DTypeError(op.name + ": the in-place form cannot put " + std::string(name(result.dtype)) + " into " +
-                     std::string(name(target->meta.dtype)) + "; write x = x + y instead");
+    throw DTypeError(op.name + ": the in-place form cannot put " + std::string(name(result.dtype)) +
+                     " into " + std::string(name(target->meta.dtype)) + "; write x = x + y instead");
   }
   const bool cast_back = result.dtype != target->meta.dtype;
   prepare_inputs(call);

@@ -12,8 +12,8 @@
 
 namespace thalweg {
 
-/// Decides what an operator's results are and which operators go in front of it (casts, contiguous copies, copies of 0-d
-/// cpu tensors). Any thread; errors raise in the call and leave nothing behind.
+/// Decides what an operator's results are and which operators go in front of it (casts, contiguous copies,
+/// copies of 0-d cpu tensors). Any thread; errors raise in the call and leave nothing behind.
 class GraphConstructor {
  public:
   GraphConstructor(const OpRegistry& ops, GraphExecutor& executor) : ops_(ops), executor_(executor) {}
@@ -25,10 +25,10 @@ class GraphConstructor {
   void apply(const Op& op, std::span<Operand* const> inputs, Attributes attributes, SiteId site,
              std::span<Operand*> outputs);
 
-  /// Issues the in-place form of `op` whose input 0 is `target`, whose handle it takes over; the result is the new
-  /// operand with one handle. On an exception the handle stays the caller's.
-  Operand* apply_in_place(const Op& op, Operand* target, std::span<Operand* const> others, Attributes attributes,
-                          SiteId site);
+  /// Issues the in-place form of `op` whose input 0 is `target`, whose handle it takes over; the result is
+  /// the new operand with one handle. On an exception the handle stays the caller's.
+  Operand* apply_in_place(const Op& op, Operand* target, std::span<Operand* const> others,
+                          Attributes attributes, SiteId site);
 
   std::uint64_t take_id() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_seq_cst); }

@@ -13,9 +13,9 @@ class GraphExecutor {
  public:
   virtual ~GraphExecutor() = default;
 
-  /// Takes the operator over and starts it at some time after. Any thread. May block an application thread (helping)
-  /// while the run-ahead is over its limits. Throws Interrupted while it blocks, but not for an in-place form; the
-  /// operator has failed then.
+  /// Takes the operator over and starts it at some time after. Any thread. May block an application thread
+  /// (helping) while the run-ahead is over its limits. Throws Interrupted while it blocks, but not for an
+  /// in-place form; the operator has failed then.
   virtual void submit(Operator* op) = 0;
   /// Takes the message over. Any thread.
   virtual void send(ControlMessage* message) = 0;

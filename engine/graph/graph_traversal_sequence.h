@@ -6,9 +6,9 @@
 
 namespace thalweg {
 
-/// Operators in an order in which every producer stands before its consumers. Issue order is such an order: an operand
-/// exists only after its producer's message was pushed, and the queue keeps pushes that happened before one another in
-/// order. So nothing is sorted; debug builds check it.
+/// Operators in an order in which every producer stands before its consumers. Issue order is such an order:
+/// an operand exists only after its producer's message was pushed, and the queue keeps pushes that happened
+/// before one another in order. So nothing is sorted; debug builds check it.
 class GraphTraversalSequence {
  public:
   void append(Operator* op) noexcept {

@@ -1,4 +1,5 @@
-// logical_graph.h: the operators that are issued and not finished, in issue order, with their operands' names.
+// logical_graph.h: the operators that are issued and not finished, in issue order, with their operands'
+// names.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,9 @@ class LogicalGraph {
 
   void set_name(std::string name) { name_ = std::move(name); }
   const std::string& name() const noexcept { return name_; }
-  void name_operand(const Operand& operand, std::string name) { operand_names_.set(operand.id, std::move(name)); }
+  void name_operand(const Operand& operand, std::string name) {
+    operand_names_.set(operand.id, std::move(name));
+  }
   /// Empty if it has none.
   const std::string& name_of(const Operand& operand) const;
   OperandNames& operand_names() noexcept { return operand_names_; }

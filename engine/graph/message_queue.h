@@ -18,8 +18,8 @@ struct Message {
   explicit Message(Kind message_kind) noexcept : kind(message_kind) {}
 
   Message* next_message = nullptr;
-  /// An operator sent a little earlier by the same thread, which the queue's reader brings into its cache in passing.
-  /// Only a hint: the slot may have been reused.
+  /// An operator sent a little earlier by the same thread, which the queue's reader brings into its cache in
+  /// passing. Only a hint: the slot may have been reused.
   const void* prefetch_hint = nullptr;
   Kind kind;
 };
@@ -36,8 +36,9 @@ struct NameGraph {
 struct FetchValue {
   Operand* operand;
 };
-/// Where a synchronising caller stands, filled by the baton holder when it meets the message: everything sent in front of
-/// it is launched then, `left` of it has not finished, and `finished` operators had before that count was taken.
+/// Where a synchronising caller stands, filled by the baton holder when it meets the message: everything sent
+/// in front of it is launched then, `left` of it has not finished, and `finished` operators had before that
+/// count was taken.
 struct SyncPoint {
   std::uint64_t before = 0;  // operators with a smaller id count
   std::uint64_t finished = 0;
@@ -54,7 +55,8 @@ struct SetOption {
   std::int64_t value;
 };
 
-/// A rare message, on the heap. Operands released while unfinished travel in a lane of their own (MessageQueue).
+/// A rare message, on the heap. Operands released while unfinished travel in a lane of their own
+/// (MessageQueue).
 struct ControlMessage : Message {
   using Body = std::variant<NameOperand, NameGraph, FetchValue, Synchronise, SetOption>;
 
@@ -65,17 +67,19 @@ struct ControlMessage : Message {
 
 /// Many producers, one consumer at a time (the baton holder). A push is one compare-and-swap, no allocation.
 ///
-/// Order: if push A returned before push B began, A comes out first. The release lane carries operands whose last
-/// handle went while they were unfinished; their order against operators does not matter, so they ride beside the
-/// messages and are picked up with the next drain.
+/// Order: if push A returned before push B began, A comes out first. The release lane carries operands whose
+/// last handle went while they were unfinished; their order against operators does not matter, so they ride
+/// beside the messages and are picked up with the next drain.
 class MessageQueue {
  public:
   void push(Message* message) noexcept {
     Message* head = head_.load(std::memory_order_relaxed);
     do {
       message->next_message = head;
-      // seq_cst: the sender then reads whether the controller sleeps; pairs with the controller's store and re-check.
-    } while (!head_.compare_exchange_weak(head, message, std::memory_order_seq_cst, std::memory_order_relaxed));
+      // seq_cst: the sender then reads whether the controller sleeps; pairs with the controller's store and
+      // re-check.
+    } while (
+        !head_.compare_exchange_weak(head, message, std::memory_order_seq_cst, std::memory_order_relaxed));
   }
 
   /// Takes everything, oldest first.
@@ -97,8 +101,8 @@ class MessageQueue {
   bool empty() const noexcept { return head_.load(std::memory_order_seq_cst) == nullptr; }
   bool has_released() const noexcept { return released_.load(std::memory_order_seq_cst) != nullptr; }
 
-  /// The newest message, linked to the older ones by next_message. They stay as they are while the consumer, who alone
-  /// may call this, takes nothing.
+  /// The newest message, linked to the older ones by next_message. They stay as they are while the consumer,
+  /// who alone may call this, takes nothing.
   const Message* peek() const noexcept { return head_.load(std::memory_order_acquire); }
 
   /// The release-operand message: takes over one reference.
@@ -106,7 +110,8 @@ class MessageQueue {
     Operand* head = released_.load(std::memory_order_relaxed);
     do {
       operand->next_released = head;
-    } while (!released_.compare_exchange_weak(head, operand, std::memory_order_seq_cst, std::memory_order_relaxed));
+    } while (!released_.compare_exchange_weak(head, operand, std::memory_order_seq_cst,
+                                              std::memory_order_relaxed));
   }
   Operand* take_released() noexcept {
     if (released_.load(std::memory_order_relaxed) == nullptr) return nullptr;

@@ -16,8 +16,8 @@ namespace thalweg {
 class GraphExecutor;
 class Operator;
 
-/// Somebody who wants to know when an operand is done. `notify` runs on the completing thread, must not block, and may
-/// free the waiter.
+/// Somebody who wants to know when an operand is done. `notify` runs on the completing thread, must not
+/// block, and may free the waiter.
 struct Waiter {
   Waiter* next = nullptr;
   void (*notify)(Waiter*) noexcept = nullptr;
@@ -25,11 +25,12 @@ struct Waiter {
 
 enum class OperandState : std::uint8_t { pending, ready, failed };
 
-/// The value of one output of one operator. Written once; any thread may hold references. A reference is held by every
-/// handle, every consumer that has not run, the producer until it ran, and every later value that could recover to it.
+/// The value of one output of one operator. Written once; any thread may hold references. A reference is held
+/// by every handle, every consumer that has not run, the producer until it ran, and every later value that
+/// could recover to it.
 class alignas(64) Operand {
-  // The words that change while the operand is shared come first, on a cache line of their own with what finds the
-  // producer: whoever wires or completes an operator touches nothing else of its operands.
+  // The words that change while the operand is shared come first, on a cache line of their own with what
+  // finds the producer: whoever wires or completes an operator touches nothing else of its operands.
   std::atomic<std::uintptr_t> state_{0};  // kPending, a list of waiters, kReady or kFailed
   std::atomic<std::uint32_t> refs_{0};
   std::atomic<std::uint32_t> handles_{0};
@@ -39,8 +40,9 @@ class alignas(64) Operand {
   };
 
  public:
-  /// The operator that makes this value and its id. Dereferenced only under the baton while the operand is pending.
-  /// Atomic because a helper that walks ancestors may look at a slot just given back (it validates afterwards).
+  /// The operator that makes this value and its id. Dereferenced only under the baton while the operand is
+  /// pending. Atomic because a helper that walks ancestors may look at a slot just given back (it validates
+  /// afterwards).
   std::atomic<Operator*> producer{nullptr};
   std::atomic<std::uint64_t> producer_id{0};
   std::uint64_t id = 0;
@@ -61,11 +63,14 @@ class alignas(64) Operand {
     return operand;
   }
 
-  // --- state ---------------------------------------------------------------------------------------------------
+  // --- state
+  // ---------------------------------------------------------------------------------------------------
   OperandState state() const noexcept {
     // Acquire pairs with the release in complete(): who sees ready sees the buffer filled.
     const std::uintptr_t word = state_.load(std::memory_order_acquire);
-    return word == kReady ? OperandState::ready : word == kFailed ? OperandState::failed : OperandState::pending;
+    return word == kReady    ? OperandState::ready
+           : word == kFailed ? OperandState::failed
+                             : OperandState::pending;
   }
   bool is_done() const noexcept { return state() != OperandState::pending; }
 
@@ -100,10 +105,12 @@ class alignas(64) Operand {
     return static_cast<std::byte*>(buffer_->data()) + meta.offset * item_size(meta.dtype);
   }
 
-  // --- counts --------------------------------------------------------------------------------------------------
+  // --- counts
+  // --------------------------------------------------------------------------------------------------
   void ref() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void unref() noexcept {
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      destroy();
   }
   /// True if the caller's reference is the only one.
   bool is_unique() const noexcept { return refs_.load(std::memory_order_acquire) == 1; }
@@ -121,7 +128,8 @@ class alignas(64) Operand {
   std::uint32_t handles() const noexcept { return handles_.load(std::memory_order_relaxed); }
 
   TensorMeta meta;
-  /// For a failed result of an in-place form: the value it was to replace (a reference), set before set_failed.
+  /// For a failed result of an in-place form: the value it was to replace (a reference), set before
+  /// set_failed.
   Operand* recover = nullptr;
   /// Link in the lane of released operands.
   Operand* next_released = nullptr;
@@ -135,7 +143,6 @@ class alignas(64) Operand {
 
   void complete(std::uintptr_t done) noexcept;
   void destroy() noexcept;
-
 };
 
 }  // namespace thalweg

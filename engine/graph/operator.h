@@ -1,4 +1,5 @@
-// operator.h: one application of an Op, from issue until it has run. Lives in a slab slot, which is also its message.
+// operator.h: one application of an Op, from issue until it has run. Lives in a slab slot, which is also its
+// message.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,8 @@ namespace thalweg {
 class OperatorNode;
 struct OperatorRecord;
 
-/// Filled by the GraphConstructor on the caller's thread, handed to the baton holder by the queue, run by whoever claims
-/// it, reaped by the baton holder.
+/// Filled by the GraphConstructor on the caller's thread, handed to the baton holder by the queue, run by
+/// whoever claims it, reaped by the baton holder.
 class alignas(64) Operator : public Message {
  public:
   Operator() noexcept : Message(Kind::add_operator) {}
@@ -50,7 +51,8 @@ class alignas(64) Operator : public Message {
   std::uint64_t id = 0;
   SiteId site = 0;
   Device device;
-  /// Bit i: input i may give its bytes to output 0 if this operator's reference turns out to be the last (rewrite/).
+  /// Bit i: input i may give its bytes to output 0 if this operator's reference turns out to be the last
+  /// (rewrite/).
   std::uint8_t donate_mask = 0;
   /// Input 0 is the value that an in-place form replaces.
   bool in_place = false;
@@ -63,20 +65,23 @@ class alignas(64) Operator : public Message {
   Attributes attributes;
   const KernelFn* kernel = nullptr;
 
-  // --- running -------------------------------------------------------------------------------------------------
+  // --- running
+  // -------------------------------------------------------------------------------------------------
   static constexpr std::uint64_t kFinished = ~std::uint64_t{0};
-  /// The id while nobody has begun to run it; whoever swaps it to 0 runs it, and sets kFinished when its outputs are
-  /// done. Ids are never reused, slots are.
+  /// The id while nobody has begun to run it; whoever swaps it to 0 runs it, and sets kFinished when its
+  /// outputs are done. Ids are never reused, slots are.
   alignas(64) std::atomic<std::uint64_t> claim{0};
   /// The run itself and, once its guard was put, the flow task: the slot is reaped when both are over.
   std::atomic<std::uint32_t> parts{1};
-  /// Puts that its node still waits for: the creation guard and one for every producer of another device's graph.
+  /// Puts that its node still waits for: the creation guard and one for every producer of another device's
+  /// graph.
   std::atomic<std::uint32_t> guards{1};
   OperatorNode* node = nullptr;
   /// Present while recording.
   OperatorRecord* record = nullptr;
 
-  // --- LogicalGraph (baton) and its lists: a cache line of the baton holder's -------------------------------------
+  // --- LogicalGraph (baton) and its lists: a cache line of the baton holder's
+  // -------------------------------------
   alignas(64) Operator* live_previous = nullptr;
   Operator* live_next = nullptr;
   Operator* next_retired = nullptr;

@@ -21,8 +21,8 @@ struct OperandRecord {
 
 enum class OperatorState : std::uint8_t { pending, running, ready, failed };
 
-/// Times are nanoseconds of the steady clock, 0 while unknown. The running thread writes the times and the state; they
-/// are read after the operator is done or through the atomics.
+/// Times are nanoseconds of the steady clock, 0 while unknown. The running thread writes the times and the
+/// state; they are read after the operator is done or through the atomics.
 struct OperatorRecord {
   std::uint64_t id = 0;
   const Op* op = nullptr;

@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t kLargest = std::int64_t{1} << 56;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 
-/// Multiples of 64 bytes up to 1 KiB, above that eighths of a power of two: at most 12.5 % of a block is unused.
+/// Multiples of 64 bytes up to 1 KiB, above that eighths of a power of two: at most 12.5 % of a block is
+/// unused.
 std::int64_t round_up(std::int64_t bytes) {
   if (bytes <= 1024) return (bytes + 63) & ~std::int64_t{63};
   const auto top = std::int64_t{1} << (63 - std::countl_zero(static_cast<std::uint64_t>(bytes - 1)));
@@ -24,7 +25,8 @@ std::int64_t round_up(std::int64_t bytes) {
 }
 
 void* system_allocate(std::int64_t bytes) {
-  // Big blocks start on a huge page and ask for huge pages: first touch of 4 KiB pages costs more than most kernels.
+  // Big blocks start on a huge page and ask for huge pages: first touch of 4 KiB pages costs more than most
+  // kernels.
   const bool huge = bytes >= 2 * kHugePage;
   const auto alignment = static_cast<std::size_t>(huge ? kHugePage : Allocator::kAlignment);
   const auto size = (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;

@@ -13,8 +13,8 @@
 
 namespace thalweg {
 
-/// Host memory of one (posed) device. Thread-safe. Buffers may outlive the engine: the allocator dies with the last of
-/// them once its owner let go.
+/// Host memory of one (posed) device. Thread-safe. Buffers may outlive the engine: the allocator dies with
+/// the last of them once its owner let go.
 class Allocator {
  public:
   static constexpr std::int64_t kAlignment = 64;
@@ -23,8 +23,8 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  /// A buffer of `bytes` with one reference, or nullptr over the limit or when the system has none left. At most
-  /// Buffer::kInlineBytes cost no block and do not count.
+  /// A buffer of `bytes` with one reference, or nullptr over the limit or when the system has none left. At
+  /// most Buffer::kInlineBytes cost no block and do not count.
   Buffer* try_allocate(std::int64_t bytes);
 
   MemoryStats stats() const;

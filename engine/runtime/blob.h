@@ -7,8 +7,8 @@
 
 namespace thalweg {
 
-/// Device bytes with the layout that an operand gives them. Borrowed from the operand (inputs) or from the run that is
-/// making the value (outputs); valid during that run.
+/// Device bytes with the layout that an operand gives them. Borrowed from the operand (inputs) or from the
+/// run that is making the value (outputs); valid during that run.
 struct Blob {
   Buffer* buffer = nullptr;
   const TensorMeta* meta = nullptr;

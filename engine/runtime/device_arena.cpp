@@ -56,8 +56,8 @@ struct ReadyBatch {
 
 }  // namespace
 
-/// `task_arena(threads + 1, 2)`: the device thread and one more external thread have seats of their own, so entering
-/// never delegates; `threads - 1` seats are left for oneTBB's workers.
+/// `task_arena(threads + 1, 2)`: the device thread and one more external thread have seats of their own, so
+/// entering never delegates; `threads - 1` seats are left for oneTBB's workers.
 struct DeviceArena::Tbb {
   explicit Tbb(int threads)
       : context(tbb::task_group_context::isolated,
@@ -84,7 +84,12 @@ struct DeviceArena::Tbb {
 
 DeviceArena::DeviceArena(Device device, int threads, bool use_worklist, void* owner, Execute execute,
                          TaskOver task_over)
-    : device_(device), threads_(threads), use_worklist_(use_worklist), owner_(owner), execute_(execute), task_over_(task_over),
+    : device_(device),
+      threads_(threads),
+      use_worklist_(use_worklist),
+      owner_(owner),
+      execute_(execute),
+      task_over_(task_over),
       tbb_(std::make_unique<Tbb>(threads)) {}
 
 DeviceArena::~DeviceArena() {
@@ -133,8 +138,8 @@ void DeviceArena::flush_ready() {
 
 void DeviceArena::start() {
   if (device_thread_.joinable()) return;
-  // The device thread makes progress even where oneTBB has no worker to spare, and sleeps at no cost in wait_for_all
-  // because the graph holds one wait of its own until the end.
+  // The device thread makes progress even where oneTBB has no worker to spare, and sleeps at no cost in
+  // wait_for_all because the graph holds one wait of its own until the end.
   tbb_->graph->reserve_wait();
   device_thread_ = std::thread([this] { tbb_->arena.execute([this] { tbb_->graph->wait_for_all(); }); });
 }
@@ -167,7 +172,8 @@ void DeviceArena::defer(Operator* op) { push_deferred({op, nullptr}); }
 void DeviceArena::push_deferred(Deferred waiting) {
   const std::lock_guard guard(deferred_lock_);
   deferred_.push_back(waiting);
-  // seq_cst, as the permit counter: either the thread that returns a permit sees the entry or we see the permit.
+  // seq_cst, as the permit counter: either the thread that returns a permit sees the entry or we see the
+  // permit.
   deferred_count_.fetch_add(1, std::memory_order_seq_cst);
 }
 
@@ -217,7 +223,8 @@ RunScope DeviceArena::scope() noexcept {
   return threads_ > 1 ? RunScope{&DeviceArena::parallel_for, this} : RunScope{};
 }
 
-void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t), void* context) {
+void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
+                               void* context) {
   auto& arena = *static_cast<DeviceArena*>(runner);
   std::atomic<std::int64_t> next{0};
   const auto work = [&] {
@@ -226,7 +233,8 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
     }
   };
   const auto parts = static_cast<int>(std::min<std::int64_t>(arena.threads_, chunks));
-  // Isolated: a wait inside a body would otherwise pick up other operators' bodies and nest them on this stack.
+  // Isolated: a wait inside a body would otherwise pick up other operators' bodies and nest them on this
+  // stack.
   tbb::this_task_arena::isolate([&] {
     tbb::parallel_for(
         0, parts,

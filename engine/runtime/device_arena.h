@@ -39,13 +39,14 @@ class PermitPause {
 /// One device's arena. Construction and node slots belong to the baton holder; the rest is for any thread.
 class DeviceArena {
  public:
-  /// Runs one operator, for which there is a permit. With `keep_consumer` it may return a consumer that got ready, which
-  /// the caller then fires instead of a task.
+  /// Runs one operator, for which there is a permit. With `keep_consumer` it may return a consumer that got
+  /// ready, which the caller then fires instead of a task.
   using Execute = OperatorNode* (*)(void* owner, Operator* op, bool keep_consumer) noexcept;
   /// Called when a node's flow task is over.
   using TaskOver = void (*)(void* owner, Operator* op) noexcept;
 
-  DeviceArena(Device device, int threads, bool use_worklist, void* owner, Execute execute, TaskOver task_over);
+  DeviceArena(Device device, int threads, bool use_worklist, void* owner, Execute execute,
+              TaskOver task_over);
   /// Requires that no operator is in flight.
   ~DeviceArena();
   DeviceArena(const DeviceArena&) = delete;
@@ -65,8 +66,8 @@ class DeviceArena {
   /// Starts the device thread, if it has not been. Before the first put.
   void start();
 
-  /// A permit to run a body of this device: at most `threads` are out. Never waits. Fails only while as many bodies run,
-  /// and each of them looks at the deferred list after it gave its permit back.
+  /// A permit to run a body of this device: at most `threads` are out. Never waits. Fails only while as many
+  /// bodies run, and each of them looks at the deferred list after it gave its permit back.
   bool try_acquire_permit() noexcept {
     int running = running_.load(std::memory_order_seq_cst);
     while (running < threads_) {
@@ -82,8 +83,8 @@ class DeviceArena {
   /// For a body that slept and goes on, permits or not.
   void take_permit() noexcept { running_.fetch_add(1, std::memory_order_seq_cst); }
 
-  /// Gives the thread to other tasks until `operand` is done. Inside one of this arena's bodies, whose permit goes back
-  /// meanwhile.
+  /// Gives the thread to other tasks until `operand` is done. Inside one of this arena's bodies, whose permit
+  /// goes back meanwhile.
   void suspend_body(Operand& operand);
 
   /// Runs operators that waited for a permit while there are permits.
@@ -104,11 +105,12 @@ class DeviceArena {
     void* suspended = nullptr;
   };
 
-  /// Runs `op` if there is a permit, and what waited for one; else leaves `op` to whoever returns a permit. Returns a
-  /// consumer of `op` to fire next, or nullptr.
+  /// Runs `op` if there is a permit, and what waited for one; else leaves `op` to whoever returns a permit.
+  /// Returns a consumer of `op` to fire next, or nullptr.
   OperatorNode* run_or_defer(Operator* op) noexcept;
   static void on_fired(DeviceArena& arena, OperatorNode& node) noexcept;
-  static void parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t), void* context);
+  static void parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
+                           void* context);
   void release_permit() noexcept { running_.fetch_sub(1, std::memory_order_seq_cst); }
   void push_deferred(Deferred waiting);
   Deferred pop_deferred() noexcept;

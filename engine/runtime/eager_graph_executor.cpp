@@ -47,9 +47,13 @@ const void* earlier_operator(const void* op) noexcept {
 
 EagerGraphExecutor::EagerGraphExecutor(Engine& engine, const EngineOptions& options, NaiveRunner& naive,
                                        RunnerSupportedDevices devices, int threads)
-    : engine_(engine), mode_(options.mode), hooks_(options.hooks), naive_(naive),
+    : engine_(engine),
+      mode_(options.mode),
+      hooks_(options.hooks),
+      naive_(naive),
       runner_(new PerDeviceThreadNodeRunner(naive, devices, threads, options.run_inline, *this)),
-      max_operators_(options.max_operators_in_flight), max_bytes_(options.max_bytes_in_flight) {
+      max_operators_(options.max_operators_in_flight),
+      max_bytes_(options.max_bytes_in_flight) {
   graph_.set_name(options.name);
 }
 
@@ -65,7 +69,8 @@ void EagerGraphExecutor::set_limits(std::int64_t operators, std::int64_t bytes) 
   progress_.wake();
 }
 
-// --- sending --------------------------------------------------------------------------------------------------------
+// --- sending
+// --------------------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::submit(Operator* op) {
   if (forked_) [[unlikely]] {
@@ -111,8 +116,8 @@ void EagerGraphExecutor::flush() {
   if (!EngineTask::active()) try_drain();
 }
 
-/// Counts an operator in if the limits leave room. An operator larger than the byte limit enters when nothing is in
-/// flight.
+/// Counts an operator in if the limits leave room. An operator larger than the byte limit enters when nothing
+/// is in flight.
 bool EagerGraphExecutor::try_reserve(std::uint64_t mine) noexcept {
   std::uint64_t word = in_flight_.load(std::memory_order_relaxed);
   do {
@@ -149,21 +154,24 @@ void EagerGraphExecutor::admit(Operator* op, std::uint64_t mine) {
   }
 }
 
-// --- the baton ------------------------------------------------------------------------------------------------------
+// --- the baton
+// ------------------------------------------------------------------------------------------------------
 
-/// For callers that must have it. Its holder may drain for milliseconds: sleep meanwhile, the cores are needed.
+/// For callers that must have it. Its holder may drain for milliseconds: sleep meanwhile, the cores are
+/// needed.
 void EagerGraphExecutor::take_baton() noexcept {
   for (int tries = 0; baton_.exchange(true, std::memory_order_acquire); ++tries) {
     if (tries < 64) {
       std::this_thread::yield();
     } else {
-      progress_.sleep_until(progress_.finished() + std::max<std::uint64_t>(in_flight(), 1), std::chrono::microseconds(200));
+      progress_.sleep_until(progress_.finished() + std::max<std::uint64_t>(in_flight(), 1),
+                            std::chrono::microseconds(200));
     }
   }
 }
 
-/// Whoever gives the baton back looks at the queue again: a sender that came meanwhile may have relied on the holder.
-/// Callbacks of operators that ran under the baton are user code and run here, after it is gone.
+/// Whoever gives the baton back looks at the queue again: a sender that came meanwhile may have relied on the
+/// holder. Callbacks of operators that ran under the baton are user code and run here, after it is gone.
 void EagerGraphExecutor::give_baton() noexcept {
   Waiter* postponed = std::exchange(postponed_, nullptr);
   // seq_cst, so that the look at the queue comes after; pairs with a sender's push and failed try.
@@ -173,7 +181,8 @@ void EagerGraphExecutor::give_baton() noexcept {
     postponed->notify(postponed);
     postponed = next;
   }
-  if (queue_.empty()) [[likely]] return;
+  if (queue_.empty()) [[likely]]
+    return;
   if (mode_ == EngineMode::caller_driven) {
     // Nobody else would come by: those who failed to get the baton may sleep already.
     if (try_baton()) {
@@ -216,7 +225,8 @@ bool EagerGraphExecutor::try_drain() {
 }
 
 std::size_t EagerGraphExecutor::drain() {
-  if (forked_) [[unlikely]] return drain_in_child();
+  if (forked_) [[unlikely]]
+    return drain_in_child();
   std::size_t count = 0;
   GraphTraversalSequence order;
   // Acquire: what was sent before somebody wanted the baton is in the queue below.
@@ -243,7 +253,8 @@ std::size_t EagerGraphExecutor::drain() {
 
 void EagerGraphExecutor::dispatch(GraphTraversalSequence& order) {
   if (order.empty()) return;
-  free_released();  // before the consumers start, so that they find dropped values dead and may have their buffers
+  free_released();  // before the consumers start, so that they find dropped values dead and may have their
+                    // buffers
   for (const auto& pass : passes_) pass->run(order);
   std::int64_t operators = 0;
   std::int64_t units = 0;
@@ -283,7 +294,8 @@ void EagerGraphExecutor::handle(ControlMessage* message) {
 }
 
 void EagerGraphExecutor::reach(SyncPoint& point) noexcept {
-  point.finished = progress_.finished();  // before the count: what finishes in between is waited for twice, not missed
+  point.finished =
+      progress_.finished();  // before the count: what finishes in between is waited for twice, not missed
   point.left = graph_.count_before(point.before);
   point.reached.store(true, std::memory_order_release);
   progress_.wake();
@@ -313,7 +325,8 @@ void EagerGraphExecutor::account(std::int64_t operators, std::int64_t units) noe
 
 void EagerGraphExecutor::on_finished(Operator* op) noexcept { account(1, units_of(op->bytes)); }
 
-// --- options --------------------------------------------------------------------------------------------------------
+// --- options
+// --------------------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::rebuild(int threads) {
   if (forked_) return;
@@ -323,8 +336,8 @@ void EagerGraphExecutor::rebuild(int threads) {
   give_baton();
 }
 
-/// With the baton: returns when everything sent up to now has finished and its slots are back. What is sent meanwhile
-/// stays in the queue.
+/// With the baton: returns when everything sent up to now has finished and its slots are back. What is sent
+/// meanwhile stays in the queue.
 void EagerGraphExecutor::settle() noexcept {
   drain();
   while (!graph_.empty()) {
@@ -351,7 +364,8 @@ void EagerGraphExecutor::run_synchronously(Operator* op) noexcept {
   bool lost = false;
   for (const Operand* input : op->inputs()) lost = lost || !input->is_done();
   if (lost) {
-    naive_.fail(*op, std::make_exception_ptr(EngineError("an input was in flight when the process was forked")));
+    naive_.fail(*op,
+                std::make_exception_ptr(EngineError("an input was in flight when the process was forked")));
   } else {
     naive_.prepare(*op);
     naive_.run(*op, {}, true);
@@ -365,7 +379,8 @@ std::size_t EagerGraphExecutor::drain_in_child() noexcept {
   for (Message* message = queue_.take_all(); message != nullptr; ++count) {
     Message* next = message->next_message;
     if (message->kind == Message::Kind::add_operator) {
-      in_flight_.fetch_sub(in_flight_word(1, units_of(static_cast<Operator*>(message)->bytes)), std::memory_order_relaxed);
+      in_flight_.fetch_sub(in_flight_word(1, units_of(static_cast<Operator*>(message)->bytes)),
+                           std::memory_order_relaxed);
       run_synchronously(static_cast<Operator*>(message));
     } else {
       handle(static_cast<ControlMessage*>(message));

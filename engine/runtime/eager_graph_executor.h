@@ -1,4 +1,5 @@
-// eager_graph_executor.h: the controller: drains the queue, keeps the logical graph, dispatches to the node runner.
+// eager_graph_executor.h: the controller: drains the queue, keeps the logical graph, dispatches to the node
+// runner.
 #pragma once
 
 #include <atomic>
@@ -17,12 +18,12 @@
 
 namespace thalweg {
 
-/// Carries operators out through the task graph. One thread at a time holds the baton and drains the queue: the
-/// controller thread (AsyncMain), or a caller that waits.
+/// Carries operators out through the task graph. One thread at a time holds the baton and drains the queue:
+/// the controller thread (AsyncMain), or a caller that waits.
 class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListener {
  public:
-  EagerGraphExecutor(Engine& engine, const EngineOptions& options, NaiveRunner& naive, RunnerSupportedDevices devices,
-                     int threads);
+  EagerGraphExecutor(Engine& engine, const EngineOptions& options, NaiveRunner& naive,
+                     RunnerSupportedDevices devices, int threads);
   ~EagerGraphExecutor() override;
 
   void submit(Operator* op) override;
@@ -48,8 +49,9 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   std::uint64_t in_flight() const noexcept;
   std::uint64_t run_inline() const noexcept { return runner_ ? runner_->run_inline() : 0; }
 
-  /// Calls `read(graph, newest)` while holding the baton. `newest` is the newest message that was sent and not handled,
-  /// linked to the older ones: nothing is launched. Not from an operator or a callback, which may run under the baton.
+  /// Calls `read(graph, newest)` while holding the baton. `newest` is the newest message that was sent and
+  /// not handled, linked to the older ones: nothing is launched. Not from an operator or a callback, which
+  /// may run under the baton.
   template <class Read>
   void inspect(Read&& read) {
     struct Baton {
@@ -78,7 +80,8 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   bool try_baton() noexcept {
     if (!baton_.exchange(true, std::memory_order_acquire)) return true;
     if (mode_ != EngineMode::caller_driven) return false;
-    // Whoever inspects leaves the queue alone unless it reads this after giving the baton back; seq_cst on both sides.
+    // Whoever inspects leaves the queue alone unless it reads this after giving the baton back; seq_cst on
+    // both sides.
     wanted_.store(true, std::memory_order_seq_cst);
     return !baton_.exchange(true, std::memory_order_seq_cst);
   }
@@ -130,7 +133,8 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
 
   MessageQueue queue_;
   alignas(64) std::atomic<bool> baton_{false};
-  std::atomic<bool> wanted_{false};  // caller-driven: somebody did not get the baton since the last drain began
+  std::atomic<bool> wanted_{
+      false};           // caller-driven: somebody did not get the baton since the last drain began
   LogicalGraph graph_;  // baton
   Progress progress_;
 

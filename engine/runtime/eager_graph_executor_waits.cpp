@@ -62,7 +62,8 @@ EagerGraphExecutor::Helped EagerGraphExecutor::help(Operand& operand) {
 void EagerGraphExecutor::wait(Operand& operand) {
   if (operand.is_done()) return;
   if (EngineTask::in_callback()) {
-    throw EngineError("wait: a completion callback must not wait for a value; issue operators or hand the work on");
+    throw EngineError(
+        "wait: a completion callback must not wait for a value; issue operators or hand the work on");
   }
   if (forked_) return wait_in_child(operand);
   const HostRelease release(hooks_);
@@ -70,7 +71,8 @@ void EagerGraphExecutor::wait(Operand& operand) {
   while (helped == Helped::ran_one && !operand.is_done()) helped = help(operand);
   if (operand.is_done()) return;
   if (helped == Helped::baton_is_taken) {
-    // Whoever drains meets this behind the operand's producer; if it was about to stop, it looks at the queue again.
+    // Whoever drains meets this behind the operand's producer; if it was about to stop, it looks at the queue
+    // again.
     operand.ref();
     send(new ControlMessage(FetchValue{&operand}));
   }
@@ -97,7 +99,8 @@ void EagerGraphExecutor::wait_in_child(Operand& operand) {
   if (!operand.is_done()) throw EngineError("wait: the value was in flight when the process was forked");
 }
 
-/// The thread must go on serving the arena: a sleep here could take the last one away from the awaited operator.
+/// The thread must go on serving the arena: a sleep here could take the last one away from the awaited
+/// operator.
 void EagerGraphExecutor::wait_inside_task(Operand& operand) {
   try_drain();
   while (!operand.is_done()) {
@@ -131,7 +134,8 @@ void EagerGraphExecutor::synchronise() {
   }
 }
 
-/// Somebody else drains: has it say how things stand when it gets to where we are. False if it has not in a while.
+/// Somebody else drains: has it say how things stand when it gets to where we are. False if it has not in a
+/// while.
 bool EagerGraphExecutor::meet_sync_point(SyncPoint& here) {
   auto point = std::make_shared<SyncPoint>();
   point->before = here.before;
@@ -164,7 +168,8 @@ void EagerGraphExecutor::fail_parked_if_stuck() noexcept {
   give_baton();
 }
 
-// --- the controller thread ------------------------------------------------------------------------------------------
+// --- the controller thread
+// ------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::wake_controller() noexcept {
   if (mode_ != EngineMode::threaded || forked_) return;
@@ -209,9 +214,11 @@ void EagerGraphExecutor::nap(Controller state) noexcept {
   controller_.store(state, std::memory_order_seq_cst);
   if (state == Controller::napping) {
     controller_wake_.wait_for(lock, kNap);
-  } else if (queue_.empty() && !queue_.has_released()) {  // seq_cst on both sides: a sender that missed the store is seen here
+  } else if (queue_.empty() &&
+             !queue_.has_released()) {  // seq_cst on both sides: a sender that missed the store is seen here
     controller_wake_.wait(lock, [this] {
-      return stop_.load(std::memory_order_relaxed) || controller_.load(std::memory_order_relaxed) != Controller::asleep;
+      return stop_.load(std::memory_order_relaxed) ||
+             controller_.load(std::memory_order_relaxed) != Controller::asleep;
     });
   }
   controller_.store(Controller::running, std::memory_order_seq_cst);
@@ -232,7 +239,8 @@ void EagerGraphExecutor::shutdown() noexcept {
   give_baton();
 }
 
-// --- fork -----------------------------------------------------------------------------------------------------------
+// --- fork
+// -----------------------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::before_fork() noexcept {
   if (forked_) return;
@@ -241,7 +249,8 @@ void EagerGraphExecutor::before_fork() noexcept {
     take_baton();
     return settle();
   }
-  // From inside an operator or a callback waiting would be for ourselves: values in flight are lost to the child.
+  // From inside an operator or a callback waiting would be for ourselves: values in flight are lost to the
+  // child.
   for (int tries = 0; !try_baton(); ++tries) {
     if (tries == 1000) {
       forked_with_baton_ = false;

@@ -1,10 +1,10 @@
 // engine.cpp: the public engine: issue, read, wait, options.
-#include <thalweg/engine.h>
-
 #include <algorithm>
 #include <array>
 #include <string>
 #include <thread>
+
+#include <thalweg/engine.h>
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -27,7 +27,8 @@ int available_processors() {
 
 int resolve_threads(int count) {
   if (count < 0) {
-    throw ValueError("num_threads: " + std::to_string(count) + " is not a number of threads; give 1 or more, or 0 for all");
+    throw ValueError("num_threads: " + std::to_string(count) +
+                     " is not a number of threads; give 1 or more, or 0 for all");
   }
   return count == 0 ? available_processors() : count;
 }
@@ -35,13 +36,15 @@ int resolve_threads(int count) {
 /// What waits for every operator would wait for the one that calls it.
 void refuse_inside_task(const char* what) {
   if (EngineTask::active()) {
-    throw EngineError(std::string(what) + ": cannot be called from a kernel or a completion callback, which it would wait for");
+    throw EngineError(std::string(what) +
+                      ": cannot be called from a kernel or a completion callback, which it would wait for");
   }
 }
 
 const EngineOptions& checked(const EngineOptions& options) {
   if (options.perDevicePerProcess) {
-    throw EngineError("perDevicePerProcess: the process runner is not built; use False (one thread per device)");
+    throw EngineError(
+        "perDevicePerProcess: the process runner is not built; use False (one thread per device)");
   }
   if (options.cpu_devices < 1 || options.cpu_devices > 64) {
     throw ValueError("cpu_devices: " + std::to_string(options.cpu_devices) + " is outside 1 to 64");
@@ -56,16 +59,23 @@ const EngineOptions& checked(const EngineOptions& options) {
 }  // namespace
 
 Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels register_kernels)
-    : options(checked(engine_options)), devices(options.cpu_devices), threads(resolve_threads(options.num_threads)),
+    : options(checked(engine_options)),
+      devices(options.cpu_devices),
+      threads(resolve_threads(options.num_threads)),
       naive(kernels, devices, options, failures),
-      synchronous(options.mode == EngineMode::synchronous ? std::make_unique<SynchronousExecutor>(engine, naive) : nullptr),
-      eager(synchronous ? nullptr : std::make_unique<EagerGraphExecutor>(engine, options, naive, devices, threads)),
-      executor(synchronous ? static_cast<GraphExecutor&>(*synchronous) : *eager), constructor(ops, executor) {
+      synchronous(options.mode == EngineMode::synchronous
+                      ? std::make_unique<SynchronousExecutor>(engine, naive)
+                      : nullptr),
+      eager(synchronous ? nullptr
+                        : std::make_unique<EagerGraphExecutor>(engine, options, naive, devices, threads)),
+      executor(synchronous ? static_cast<GraphExecutor&>(*synchronous) : *eager),
+      constructor(ops, executor) {
   register_builtin_ops(ops);
   if (register_kernels != nullptr) register_kernels(kernels);
   handle_forks();
   if (eager != nullptr) {
-    eager->set_id_source([](void* self) { return static_cast<GraphConstructor*>(self)->next_id(); }, &constructor);
+    eager->set_id_source([](void* self) { return static_cast<GraphConstructor*>(self)->next_id(); },
+                         &constructor);
     watch_forks(*eager);
   }
 }
@@ -84,12 +94,14 @@ void Engine::Impl::freeze() {
 
 void Engine::Impl::check_accepting(const Op& op) const {
   if (closed.load(std::memory_order_acquire)) [[unlikely]] {
-    throw EngineError(op.name + ": the engine was shut down; issue operators before shutdown() or make a new Engine");
+    throw EngineError(op.name +
+                      ": the engine was shut down; issue operators before shutdown() or make a new Engine");
   }
 }
 
 std::string Engine::Impl::site_text(SiteId site) const {
-  return site != 0 && options.hooks.resolve_site != nullptr ? options.hooks.resolve_site(site) : std::string();
+  return site != 0 && options.hooks.resolve_site != nullptr ? options.hooks.resolve_site(site)
+                                                            : std::string();
 }
 
 void Engine::Impl::raise(Failure& failure) const {
@@ -107,7 +119,8 @@ Engine::~Engine() {
 const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
   std::lock_guard guard(impl_->freeze_lock);
   if (impl_->frozen.load(std::memory_order_relaxed)) {
-    throw EngineError(op.name + ": operators must be registered before the engine's first operator is issued");
+    throw EngineError(op.name +
+                      ": operators must be registered before the engine's first operator is issued");
   }
   op.is_custom = true;
   const Op& added = impl_->ops.add(std::move(op));
@@ -118,7 +131,8 @@ const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
 const OpRegistry& Engine::ops() const noexcept { return impl_->ops; }
 const EngineOptions& Engine::options() const noexcept { return impl_->options; }
 
-// --- issue ----------------------------------------------------------------------------------------------------------
+// --- issue
+// ----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -130,7 +144,8 @@ class Operands {
     Operand** data = many_.empty() ? few_.data() : many_.data();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       data[i] = inputs[i]->operand();
-      if (data[i] == nullptr) throw ValueError(op.name + ": input " + std::to_string(i) + " is an empty Tensor");
+      if (data[i] == nullptr)
+        throw ValueError(op.name + ": input " + std::to_string(i) + " is an empty Tensor");
     }
     span_ = {data, inputs.size()};
   }
@@ -144,10 +159,13 @@ class Operands {
 
 }  // namespace
 
-Tensor Engine::apply(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes, SiteId site) {
-  if (!impl_->frozen.load(std::memory_order_acquire)) [[unlikely]] impl_->freeze();
+Tensor Engine::apply(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes,
+                     SiteId site) {
+  if (!impl_->frozen.load(std::memory_order_acquire)) [[unlikely]]
+    impl_->freeze();
   impl_->check_accepting(op);
-  if (op.outputs != 1) throw ValueError(op.name + ": has " + std::to_string(op.outputs) + " outputs; use apply_many");
+  if (op.outputs != 1)
+    throw ValueError(op.name + ": has " + std::to_string(op.outputs) + " outputs; use apply_many");
   Operand* output = nullptr;
   impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, {&output, 1});
   Tensor result(output);
@@ -155,8 +173,8 @@ Tensor Engine::apply(const Op& op, std::span<const Tensor* const> inputs, Attrib
   return result;
 }
 
-std::vector<Tensor> Engine::apply_many(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes,
-                                       SiteId site) {
+std::vector<Tensor> Engine::apply_many(const Op& op, std::span<const Tensor* const> inputs,
+                                       Attributes attributes, SiteId site) {
   if (!impl_->frozen.load(std::memory_order_acquire)) impl_->freeze();
   impl_->check_accepting(op);
   std::vector<Operand*> outputs(op.outputs);
@@ -186,7 +204,8 @@ void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor
   }
 }
 
-// --- ready values ---------------------------------------------------------------------------------------------------
+// --- ready values
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -218,9 +237,9 @@ Tensor Engine::allocate(DType dtype, const Shape& shape, Device device) {
   Buffer* buffer = impl_->naive.allocator(device).try_allocate(bytes);
   if (buffer == nullptr) {
     const MemoryStats stats = memory_stats(device);
-    throw OutOfMemoryError("allocate: " + std::to_string(bytes) + " bytes do not fit on " + to_string(device) + ": " +
-                           std::to_string(stats.live_bytes) + " live, limit " + std::to_string(stats.limit_bytes) +
-                           "; drop tensors or raise the limit");
+    throw OutOfMemoryError("allocate: " + std::to_string(bytes) + " bytes do not fit on " +
+                           to_string(device) + ": " + std::to_string(stats.live_bytes) + " live, limit " +
+                           std::to_string(stats.limit_bytes) + "; drop tensors or raise the limit");
   }
   Operand* operand = ready_operand(*impl_, dtype, device);
   operand->meta.shape = shape;
@@ -240,16 +259,19 @@ Tensor Engine::from_external(TensorMeta meta, void* data, std::function<void()> 
   return Tensor(operand);
 }
 
-// --- devices --------------------------------------------------------------------------------------------------------
+// --- devices
+// --------------------------------------------------------------------------------------------------------
 
 void Engine::check_device(Device device) const {
   if (impl_->devices.contains(device)) return;
-  throw DeviceError("device " + to_string(device) + " does not exist here; there are: " + impl_->devices.list());
+  throw DeviceError("device " + to_string(device) +
+                    " does not exist here; there are: " + impl_->devices.list());
 }
 
 std::vector<Device> Engine::devices() const { return impl_->devices.all(); }
 
-// --- waiting --------------------------------------------------------------------------------------------------------
+// --- waiting
+// --------------------------------------------------------------------------------------------------------
 
 void Engine::flush() { impl_->executor.flush(); }
 
@@ -266,7 +288,8 @@ void Engine::synchronize() {
   try {
     throw_failure(*oldest, site);
   } catch (const Error& error) {
-    error.rethrow_with("(and " + std::to_string(others) + " more unread failure" + (others > 1 ? "s" : "") + ") ");
+    error.rethrow_with("(and " + std::to_string(others) + " more unread failure" + (others > 1 ? "s" : "") +
+                       ") ");
   }
 }
 
@@ -281,7 +304,8 @@ std::vector<std::string> Engine::shutdown() {
   if (impl_->eager) impl_->eager->shutdown();
   std::vector<std::string> unread;
   for (Failure* failure : impl_->failures.take_all()) {
-    unread.push_back(failure_prefix(*failure, impl_->site_text(failure->site)) + failure_text(failure->exception));
+    unread.push_back(failure_prefix(*failure, impl_->site_text(failure->site)) +
+                     failure_text(failure->exception));
     failure->unref();
   }
   return unread;
@@ -289,7 +313,8 @@ std::vector<std::string> Engine::shutdown() {
 
 bool Engine::is_shut_down() const noexcept { return impl_->closed.load(std::memory_order_acquire); }
 
-// --- options and figures --------------------------------------------------------------------------------------------
+// --- options and figures
+// --------------------------------------------------------------------------------------------
 
 void Engine::set_num_threads(int count) {
   const int threads = resolve_threads(count);
@@ -305,7 +330,9 @@ void Engine::set_name(std::string name) {
 }
 
 void Engine::set_memory_limit(std::int64_t bytes) {
-  if (bytes < 0) throw ValueError("set_memory_limit: " + std::to_string(bytes) + " is negative; give bytes, or 0 for no limit");
+  if (bytes < 0)
+    throw ValueError("set_memory_limit: " + std::to_string(bytes) +
+                     " is negative; give bytes, or 0 for no limit");
   impl_->executor.send(new ControlMessage(SetOption{SetOption::Option::memory_limit, bytes}));
   // In order for operators; for what reads the allocator directly it must hold when this returns.
   while (!EngineTask::active() && impl_->naive.allocator(Device{}).stats().limit_bytes != bytes) {

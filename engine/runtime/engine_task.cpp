@@ -10,7 +10,8 @@ EngineTask*& EngineTask::current() noexcept {
   return task;
 }
 
-EngineTask::EngineTask(Kind kind, DeviceArena* arena) noexcept : outer_(current()), kind_(kind), arena_(arena) {
+EngineTask::EngineTask(Kind kind, DeviceArena* arena) noexcept
+    : outer_(current()), kind_(kind), arena_(arena) {
   current() = this;
 }
 

@@ -8,12 +8,14 @@ namespace thalweg {
 class DeviceArena;
 struct Waiter;
 
-/// While one lives on a thread, what the thread issues is always admitted and its waits do not block the thread.
+/// While one lives on a thread, what the thread issues is always admitted and its waits do not block the
+/// thread.
 class EngineTask {
  public:
   enum class Kind : std::uint8_t {
     kernel,      ///< an operator's body, with a permit of its arena
-    inline_run,  ///< an operator that runs on the baton holder: no user code may run before the baton is given back
+    inline_run,  ///< an operator that runs on the baton holder: no user code may run before the baton is
+                 ///< given back
     callback,    ///< a completion callback
   };
 
@@ -36,8 +38,8 @@ class EngineTask {
   static EngineTask* exchange(EngineTask* task) noexcept;
 
  private:
-  // Out of line and never inlined: a task may be resumed by another thread, and an address of a thread-local kept across
-  // the suspension would be the old thread's.
+  // Out of line and never inlined: a task may be resumed by another thread, and an address of a thread-local
+  // kept across the suspension would be the old thread's.
   [[gnu::noinline]] static EngineTask*& current() noexcept;
 
   EngineTask* outer_;

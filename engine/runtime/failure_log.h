@@ -34,8 +34,8 @@ class FailureLog {
     failures_.push_back(failure);
   }
 
-  /// The oldest unreported failure of an operator with an id below `before` (a reference) or nullptr; `others` counts
-  /// the rest. Marks them all as reported.
+  /// The oldest unreported failure of an operator with an id below `before` (a reference) or nullptr;
+  /// `others` counts the rest. Marks them all as reported.
   Failure* take_oldest(std::uint64_t before, std::uint64_t& others) {
     std::lock_guard guard(lock_);
     drop_reported();

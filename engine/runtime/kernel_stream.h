@@ -16,8 +16,8 @@ class KernelStream {
   virtual std::string_view name() const noexcept = 0;
 };
 
-/// Host kernels run at once on the enqueuing thread: the order between them comes from the flow graph alone, so
-/// independent ones run side by side.
+/// Host kernels run at once on the enqueuing thread: the order between them comes from the flow graph alone,
+/// so independent ones run side by side.
 class HostStream final : public KernelStream {
  public:
   explicit HostStream(std::string_view name) : name_(name) {}

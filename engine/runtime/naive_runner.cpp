@@ -60,8 +60,8 @@ struct NaiveRunner::Outputs {
   std::vector<Buffer*> many_;
 };
 
-NaiveRunner::NaiveRunner(const KernelRegistry& kernels, RunnerSupportedDevices devices, const EngineOptions& options,
-                         FailureLog& failures)
+NaiveRunner::NaiveRunner(const KernelRegistry& kernels, RunnerSupportedDevices devices,
+                         const EngineOptions& options, FailureLog& failures)
     : kernels_(kernels), devices_(devices), failures_(failures) {
   for (int i = 0; i < devices.count(); ++i) {
     allocators_.emplace_back(new Allocator(options.cache_limit, options.memory_limit));
@@ -144,12 +144,12 @@ void NaiveRunner::launch(Operator& op, Outputs& outputs, const RunScope& scope) 
     views[ins.size() + i] = Blob{outputs[i], &outs[i]->meta}.view();
   }
   auto& streams = op.op->kind == OpKind::copy ? copy_ : compute_;
-  streams[static_cast<std::size_t>(devices_.ordinal(op.device))]->enqueue(
-      Kernel{*op.kernel, *op.op, op.attributes, {views, ins.size()}, {views + ins.size(), outs.size()}, scope});
+  streams[static_cast<std::size_t>(devices_.ordinal(op.device))]->enqueue(Kernel{
+      *op.kernel, *op.op, op.attributes, {views, ins.size()}, {views + ins.size(), outs.size()}, scope});
 }
 
-/// Inputs go before the outputs become ready, so that a consumer that starts at once finds them dead and can have
-/// their buffers.
+/// Inputs go before the outputs become ready, so that a consumer that starts at once finds them dead and can
+/// have their buffers.
 void NaiveRunner::publish(Operator& op, Outputs& outputs) noexcept {
   for (Operand* input : op.inputs()) input->unref();
   const auto operands = op.outputs();
@@ -186,10 +186,11 @@ void NaiveRunner::throw_out_of_memory(Operator& op) {
   std::int64_t bytes = 0;
   for (const Operand* output : op.outputs()) bytes += output->meta.bytes();
   const MemoryStats stats = allocator(op.device).stats();
-  throw OutOfMemoryError(op.op->name + ": " + std::to_string(bytes) + " bytes do not fit on " + to_string(op.device) +
-                         ": " + std::to_string(stats.live_bytes) + " live, limit " +
-                         (stats.limit_bytes > 0 ? std::to_string(stats.limit_bytes) : std::string("of the system")) +
-                         "; drop tensors or raise the limit");
+  throw OutOfMemoryError(
+      op.op->name + ": " + std::to_string(bytes) + " bytes do not fit on " + to_string(op.device) + ": " +
+      std::to_string(stats.live_bytes) + " live, limit " +
+      (stats.limit_bytes > 0 ? std::to_string(stats.limit_bytes) : std::string("of the system")) +
+      "; drop tensors or raise the limit");
 }
 
 void NaiveRunner::fail_for_memory(Operator& op) noexcept {

@@ -30,9 +30,9 @@ class NaiveRunner {
   /// Looks the kernel up and estimates the cost.
   void prepare(Operator& op) const noexcept;
 
-  /// Runs `op`, whose inputs are done: its outputs are ready or failed and its input references dropped afterwards.
-  /// `needs_memory`: nothing was done, because the device's limit is reached; with `last_resort` that becomes the
-  /// operator's failure instead.
+  /// Runs `op`, whose inputs are done: its outputs are ready or failed and its input references dropped
+  /// afterwards. `needs_memory`: nothing was done, because the device's limit is reached; with `last_resort`
+  /// that becomes the operator's failure instead.
   RunResult run(Operator& op, const RunScope& scope, bool last_resort) noexcept;
 
   /// Fails `op` without running it, with an error that the caller is about to raise.

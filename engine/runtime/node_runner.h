@@ -19,20 +19,21 @@ class NodeRunnerListener {
   virtual void on_retirable(Operator* op) noexcept = 0;
 };
 
-/// Runs operators in dependency order. All members but `run_claimed` and `retry_parked` belong to the baton holder.
+/// Runs operators in dependency order. All members but `run_claimed` and `retry_parked` belong to the baton
+/// holder.
 class NodeRunner {
  public:
   virtual ~NodeRunner() = default;
 
-  /// Wires `op` to its unfinished producers and lets it go. True if it ran right here, under the baton, and is over: its
-  /// slot is then the caller's.
+  /// Wires `op` to its unfinished producers and lets it go. True if it ran right here, under the baton, and
+  /// is over: its slot is then the caller's.
   virtual bool launch(Operator* op) = 0;
   /// After the launches of a batch: nothing is held back any more.
   virtual void end_batch() = 0;
   /// Takes back what `launch` gave the operator. Its run and its flow task are over.
   virtual void recycle(Operator* op) = 0;
-  /// Claims a short operator that has not begun, is ready, and is `target`'s producer or one of its ancestors; nullptr if
-  /// there is none. The caller runs it with `run_claimed` after it gave the baton back.
+  /// Claims a short operator that has not begun, is ready, and is `target`'s producer or one of its
+  /// ancestors; nullptr if there is none. The caller runs it with `run_claimed` after it gave the baton back.
   virtual Operator* claim_ancestor(Operand& target) = 0;
   /// Claims `op`, a live operator, if it is short, ready and has not begun.
   virtual Operator* claim_ready(Operator* op) = 0;

@@ -1,4 +1,5 @@
-// operator_node.h: the oneTBB flow-graph node that one Operator becomes. Heavy header: .cpp files of runtime/ only.
+// operator_node.h: the oneTBB flow-graph node that one Operator becomes. Heavy header: .cpp files of runtime/
+// only.
 #pragma once
 
 #include <atomic>
@@ -24,14 +25,15 @@ class StockJoin : public tbb::flow::continue_node<tbb::flow::continue_msg> {
   auto run() -> decltype(this->execute()) { return this->execute(); }
 };
 
-/// One composite flow-graph node: its input port joins the operand edges (a `continue_node` that counts them), its
-/// output port signals the consumers (a sender). Two ports instead of a single continue_node because
-/// that would broadcast as soon as its body returns: with an output port of its own an operator is over when somebody
-/// says so, so a body can decline (somebody else runs the operator), wait for memory or a thread, and a helper outside
-/// the arena can run it.
+/// One composite flow-graph node: its input port joins the operand edges (a `continue_node` that counts
+/// them), its output port signals the consumers (a sender). Two ports instead of a single continue_node
+/// because that would broadcast as soon as its body returns: with an output port of its own an operator is
+/// over when somebody says so, so a body can decline (somebody else runs the operator), wait for memory or a
+/// thread, and a helper outside the arena can run it.
 ///
-/// Slots are pooled by DeviceArena and never destroyed while its graph lives: a producer that is still broadcasting may
-/// look at a consumer which has long run, and then reads only the graph pointer, which never changes.
+/// Slots are pooled by DeviceArena and never destroyed while its graph lives: a producer that is still
+/// broadcasting may look at a consumer which has long run, and then reads only the graph pointer, which never
+/// changes.
 class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow::continue_msg>,
                                                             std::tuple<tbb::flow::continue_msg>> {
   using Message = tbb::flow::continue_msg;
@@ -42,7 +44,8 @@ class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow
 
   OperatorNode(tbb::flow::graph& graph, DeviceArena& arena, Fired fired)
       : Base(graph), join_(graph, arena, *this, fired) {
-    Base::set_external_ports(typename Base::input_ports_type(join_), typename Base::output_ports_type(result_));
+    Base::set_external_ports(typename Base::input_ports_type(join_),
+                             typename Base::output_ports_type(result_));
   }
 
   /// Makes the node `op`'s. Baton; the slot is not in use.
@@ -59,8 +62,8 @@ class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow
   }
   Operator* op() const noexcept { return op_; }
 
-  /// An operand edge to `consumer`, a node of the same graph; false if this operator is over already. The flag and the
-  /// edge list change under one lock, since oneTBB loses an edge to a node that has fired.
+  /// An operand edge to `consumer`, a node of the same graph; false if this operator is over already. The
+  /// flag and the edge list change under one lock, since oneTBB loses an edge to a node that has fired.
   bool add_successor(OperatorNode& consumer) {
     SpinGuard guard(lock_);
     if (done_) return false;
@@ -69,8 +72,8 @@ class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow
     consumer.has_predecessors_ = true;
     return true;
   }
-  /// The same for a consumer in another device's graph: an edge would run it in the wrong arena, so `finish` puts to its
-  /// node explicitly.
+  /// The same for a consumer in another device's graph: an edge would run it in the wrong arena, so `finish`
+  /// puts to its node explicitly.
   bool add_foreign_successor(Operator& consumer) {
     SpinGuard guard(lock_);
     if (done_) return false;
@@ -78,7 +81,8 @@ class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow
     return true;
   }
 
-  /// Gives one of the puts the node waits for beside its edges; the last lets it fire once its edges have fired.
+  /// Gives one of the puts the node waits for beside its edges; the last lets it fire once its edges have
+  /// fired.
   void put_guard() {
     if (op_->guards.fetch_sub(1, std::memory_order_acq_rel) == 1) join_.try_put(Message());
   }
@@ -143,15 +147,18 @@ class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow
   class Join final : public tbb::flow::continue_node<Message> {
    public:
     Join(tbb::flow::graph& graph, DeviceArena& arena, OperatorNode& node, Fired fired)
-        // One predecessor that never is one: the guard. Without it a node fires while its edges are being added.
+        // One predecessor that never is one: the guard. Without it a node fires while its edges are being
+        // added.
         : continue_node(graph, 1, [&arena, &node, fired](const Message&) noexcept { fired(arena, node); }),
-          node_(node), arena_(arena) {}
+          node_(node),
+          arena_(arena) {}
     void reset() { reset_node(tbb::flow::rf_clear_edges); }
     void expect_one_more(tbb::flow::sender<Message>& producer) { register_predecessor(producer); }
 
    private:
-    /// All edges have fired: by default a task is made. While a body of this arena signals its consumers, the first that
-    /// gets ready is kept for the worklist of that thread instead, which saves a task and a trip through the scheduler.
+    /// All edges have fired: by default a task is made. While a body of this arena signals its consumers, the
+    /// first that gets ready is kept for the worklist of that thread instead, which saves a task and a trip
+    /// through the scheduler.
     auto execute() -> decltype(std::declval<StockJoin&>().run()) override {
       if (Worklist::keep(arena_, node_)) return nullptr;
       return continue_node::execute();
@@ -160,8 +167,8 @@ class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow
     OperatorNode& node_;
     DeviceArena& arena_;
   };
-  /// The output port. A stock broadcast_node would do, but keeps its edges in a list of heap nodes and clears them under a
-  /// reader-writer lock; here the lock of the operator guards them, and a few live in the slot.
+  /// The output port. A stock broadcast_node would do, but keeps its edges in a list of heap nodes and clears
+  /// them under a reader-writer lock; here the lock of the operator guards them, and a few live in the slot.
   class Result final : public tbb::flow::sender<Message> {
    public:
     void broadcast() {

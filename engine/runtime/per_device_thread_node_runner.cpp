@@ -14,9 +14,14 @@ constexpr int kHelperDepth = 32;
 
 }  // namespace
 
-PerDeviceThreadNodeRunner::PerDeviceThreadNodeRunner(NaiveRunner& naive, RunnerSupportedDevices devices, int threads,
-                                                     bool run_inline, NodeRunnerListener& listener)
-    : naive_(naive), devices_(devices), threads_(threads), run_inline_(run_inline), listener_(listener),
+PerDeviceThreadNodeRunner::PerDeviceThreadNodeRunner(NaiveRunner& naive, RunnerSupportedDevices devices,
+                                                     int threads, bool run_inline,
+                                                     NodeRunnerListener& listener)
+    : naive_(naive),
+      devices_(devices),
+      threads_(threads),
+      run_inline_(run_inline),
+      listener_(listener),
       arenas_(static_cast<std::size_t>(devices.count())) {}
 
 PerDeviceThreadNodeRunner::~PerDeviceThreadNodeRunner() = default;
@@ -29,7 +34,9 @@ DeviceArena& PerDeviceThreadNodeRunner::arena_of(Device device) {
         [](void* self, Operator* op, bool keep_consumer) noexcept {
           return static_cast<PerDeviceThreadNodeRunner*>(self)->execute(op, keep_consumer);
         },
-        [](void* self, Operator* op) noexcept { static_cast<PerDeviceThreadNodeRunner*>(self)->part_over(op); });
+        [](void* self, Operator* op) noexcept {
+          static_cast<PerDeviceThreadNodeRunner*>(self)->part_over(op);
+        });
   }
   return *arena;
 }
@@ -83,7 +90,8 @@ bool PerDeviceThreadNodeRunner::wire(Operator* op, DeviceArena& arena) {
   bool waits = false;
   for (Operand* input : op->inputs()) {
     if (input->is_done()) continue;
-    // Pending under the baton: the producer's slot cannot be reaped, so its node is valid and tells whether it is over.
+    // Pending under the baton: the producer's slot cannot be reaped, so its node is valid and tells whether
+    // it is over.
     Operator* made_by = input->producer.load(std::memory_order_relaxed);
     OperatorNode& producer = *made_by->node;
     if (made_by->device == arena.device()) {
@@ -100,9 +108,7 @@ bool PerDeviceThreadNodeRunner::wire(Operator* op, DeviceArena& arena) {
   return waits;
 }
 
-void PerDeviceThreadNodeRunner::recycle(Operator* op) {
-  arena_of_running(op).give_node(op->node);
-}
+void PerDeviceThreadNodeRunner::recycle(Operator* op) { arena_of_running(op).give_node(op->node); }
 
 /// With a permit of the operator's arena. Also the entry of operators that waited for one.
 OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consumer) noexcept {
@@ -116,7 +122,8 @@ OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consume
   }
   OperatorNode* next = nullptr;
   if (keep_consumer) {
-    // Only while signalling: a body that is suspended inside its kernel must not keep what others of the thread signal.
+    // Only while signalling: a body that is suspended inside its kernel must not keep what others of the
+    // thread signal.
     OperatorNode::Worklist worklist(arena);
     signal(op);
     next = worklist.take();
@@ -129,8 +136,8 @@ OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consume
   return next;
 }
 
-/// The operator has run: consumers may go. Its slot stays until `part_over`, which outside the arena's tasks must be the
-/// last look at the arena: with the last operator reaped somebody may take the arena down.
+/// The operator has run: consumers may go. Its slot stays until `part_over`, which outside the arena's tasks
+/// must be the last look at the arena: with the last operator reaped somebody may take the arena down.
 void PerDeviceThreadNodeRunner::signal(Operator* op) noexcept {
   op->node->finish();
   op->claim.store(Operator::kFinished, std::memory_order_release);
@@ -192,8 +199,9 @@ void PerDeviceThreadNodeRunner::retry_parked() noexcept {
   }
 }
 
-/// An operator that has not begun keeps its inputs, so while its claim stands what was read of them is valid; an operand
-/// read before the claim went may be another's by now, and is then dropped without having been followed.
+/// An operator that has not begun keeps its inputs, so while its claim stands what was read of them is valid;
+/// an operand read before the claim went may be another's by now, and is then dropped without having been
+/// followed.
 Operator* PerDeviceThreadNodeRunner::claim_ancestor(Operand& target) {
   Operand* wanted = &target;
   Operator* consumer = nullptr;

@@ -13,8 +13,8 @@
 
 namespace thalweg {
 
-/// The default node runner. Small ready operators of built-in kernels run at once on the baton holder; every other one
-/// becomes a task of its flow node in its device's arena.
+/// The default node runner. Small ready operators of built-in kernels run at once on the baton holder; every
+/// other one becomes a task of its flow node in its device's arena.
 class PerDeviceThreadNodeRunner final : public NodeRunner {
  public:
   PerDeviceThreadNodeRunner(NaiveRunner& naive, RunnerSupportedDevices devices, int threads, bool run_inline,

@@ -17,9 +17,11 @@ class Progress {
   std::uint64_t finished() const noexcept { return finished_.load(std::memory_order_seq_cst); }
 
   void add(std::uint64_t count) noexcept {
-    // seq_cst: either the sleeper, which sets wake_at_ and reads finished_, sees the count or we see wake_at_.
+    // seq_cst: either the sleeper, which sets wake_at_ and reads finished_, sees the count or we see
+    // wake_at_.
     const std::uint64_t now = finished_.fetch_add(count, std::memory_order_seq_cst) + count;
-    if (now >= wake_at_.load(std::memory_order_seq_cst)) [[unlikely]] wake();
+    if (now >= wake_at_.load(std::memory_order_seq_cst)) [[unlikely]]
+      wake();
   }
 
   /// Sleeps until `finished() >= target` or `timeout` passed. May return early.

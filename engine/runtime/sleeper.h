@@ -10,7 +10,8 @@
 
 namespace thalweg {
 
-/// Shared by the sleeping thread and the operand's waiter list, because a sleeper that gives up cannot leave the list.
+/// Shared by the sleeping thread and the operand's waiter list, because a sleeper that gives up cannot leave
+/// the list.
 class Sleeper final : public Waiter {
  public:
   static Sleeper* on(Operand& operand) {

@@ -1,4 +1,5 @@
-// synchronous_executor.h: every operator completes in the issuing call, without oneTBB: the reference and the debugger.
+// synchronous_executor.h: every operator completes in the issuing call, without oneTBB: the reference and the
+// debugger.
 #pragma once
 
 #include <atomic>
@@ -54,7 +55,8 @@ class SynchronousExecutor final : public GraphExecutor {
  private:
   void keep_names(ControlMessage::Body& body) {
     std::lock_guard guard(names_lock_);
-    if (auto* operand = std::get_if<NameOperand>(&body)) operand_names_.set(operand->operand->id, std::move(operand->name));
+    if (auto* operand = std::get_if<NameOperand>(&body))
+      operand_names_.set(operand->operand->id, std::move(operand->name));
     if (auto* graph = std::get_if<NameGraph>(&body)) graph_name_ = std::move(graph->name);
   }
 

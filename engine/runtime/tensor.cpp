@@ -1,9 +1,8 @@
 // tensor.cpp: the handle: counts, waiting, reading.
-#include <thalweg/tensor.h>
-
 #include <memory>
 
 #include <thalweg/errors.h>
+#include <thalweg/tensor.h>
 
 #include "graph/operand.h"
 #include "runtime/engine_impl.h"
@@ -43,7 +42,8 @@ bool Tensor::is_ready() const {
 
 void Tensor::wait() const {
   if (!operand_->is_done()) operand_->executor->wait(*operand_);
-  if (operand_->state() == OperandState::failed) [[unlikely]] engine().impl().raise(*operand_->failure());
+  if (operand_->state() == OperandState::failed) [[unlikely]]
+    engine().impl().raise(*operand_->failure());
 }
 
 TensorView Tensor::view() const {
@@ -85,7 +85,8 @@ Tensor Tensor::recover() const {
   }
   if (operand == operand_) return *this;
   if (operand == nullptr) {
-    throw ValueError("recover: there is no earlier value; only a failed result of an in-place form keeps one");
+    throw ValueError(
+        "recover: there is no earlier value; only a failed result of an in-place form keeps one");
   }
   auto* found = const_cast<Operand*>(operand);
   found->add_handle();
@@ -119,7 +120,8 @@ void Tensor::set_name(std::string name) const {
 }
 
 bool Tensor::owns_bytes_alone() const noexcept {
-  return operand_->is_done() && !has_failed() && operand_->buffer()->is_unique() && !operand_->buffer()->is_foreign();
+  return operand_->is_done() && !has_failed() && operand_->buffer()->is_unique() &&
+         !operand_->buffer()->is_foreign();
 }
 
 }  // namespace thalweg

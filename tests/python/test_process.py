@@ -19,7 +19,11 @@ PENDING_MODES = ["threaded", "caller"]
 
 def start(code: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", "import os, sys, threading, time\nimport thalweg as tw\n" + textwrap.dedent(code)],
+        [
+            sys.executable,
+            "-c",
+            "import os, sys, threading, time\nimport thalweg as tw\n" + textwrap.dedent(code),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -49,7 +53,7 @@ def chain(length, size=1000):
 """
 
 
-# --- exit ----------------------------------------------------------------------------------------------------
+# --- exit ----------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -176,7 +180,7 @@ def test_os_exit_does_not_wait():
     run(CHAIN + "x = chain(1000)\nos._exit(5)", status=5)
 
 
-# --- fork ----------------------------------------------------------------------------------------------------
+# --- fork ----------------------------------------
 
 FORK = (
     CHAIN
@@ -201,7 +205,10 @@ def in_child(function):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_fork_before_use(mode):
-    run(FORK + "in_child(lambda: chain(100).sum().item() == 100_000)\nassert chain(10)[0].item() == 10", THALWEG_ENGINE=mode)
+    run(
+        FORK + "in_child(lambda: chain(100).sum().item() == 100_000)\nassert chain(10)[0].item() == 10",
+        THALWEG_ENGINE=mode,
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -316,7 +323,9 @@ def test_multiprocessing_pools_work(method, tmp_path):
             """
         )
     )
-    process = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=90, check=False)
+    process = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=90, check=False
+    )
     assert process.returncode == 0, process.stderr
     assert process.stdout.splitlines() == ["[0.0, 100.0, 200.0, 300.0, 400.0]", "20.0"]
 
@@ -334,7 +343,7 @@ assert x[0].item() == 2000
     )
 
 
-# --- Ctrl-C --------------------------------------------------------------------------------------------------
+# --- Ctrl-C ----------------------------------------
 
 INTERRUPT = """
 engine = tw.Engine(test_operators=True{options})
@@ -406,7 +415,7 @@ def test_sigterm_ends_a_process_with_work_in_flight():
     assert process.wait(timeout=60) == -signal.SIGTERM
 
 
-# --- environment ---------------------------------------------------------------------------------------------
+# --- environment ----------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -447,7 +456,11 @@ def test_the_environment_configures_the_default_engine():
 
 @pytest.mark.parametrize("inline", ["on", "off"])
 def test_inline_off_runs_every_operator_as_a_task(inline):
-    out, _ = run(CHAIN + "x = chain(500, 3)\nprint(x.tolist(), tw.stats()['run_inline'])", THALWEG_INLINE=inline, THALWEG_ENGINE="threaded")
+    out, _ = run(
+        CHAIN + "x = chain(500, 3)\nprint(x.tolist(), tw.stats()['run_inline'])",
+        THALWEG_INLINE=inline,
+        THALWEG_ENGINE="threaded",
+    )
     values, count = out.rsplit(" ", 1)
     assert values == "[500.0, 500.0, 500.0]"
     assert (int(count) > 0) == (inline == "on")
@@ -455,7 +468,10 @@ def test_inline_off_runs_every_operator_as_a_task(inline):
 
 def test_nothing_is_written_to_stderr_in_ordinary_use():
     for threads in ("1", "2", "8"):
-        _, err = run(CHAIN + "chain(1000).wait()\ntw.set_num_threads(5)\nchain(1000).wait()", THALWEG_NUM_THREADS=threads)
+        _, err = run(
+            CHAIN + "chain(1000).wait()\ntw.set_num_threads(5)\nchain(1000).wait()",
+            THALWEG_NUM_THREADS=threads,
+        )
         assert err == ""
 
 

@@ -143,7 +143,10 @@ def test_results_do_not_depend_on_the_number_of_threads():
         x = tw.arange(300_000, dtype="float32") / 1000
         y = tw.sin(x) * tw.cos(x)
         m = y[:250_000].reshape(500, 500)
-        return [np.asarray(value).tobytes() for value in (y, y.sum(), m @ m, m.mean(axis=0), tw.sqrt(tw.abs(m)).sum(axis=1))]
+        return [
+            np.asarray(value).tobytes()
+            for value in (y, y.sum(), m @ m, m.mean(axis=0), tw.sqrt(tw.abs(m)).sum(axis=1))
+        ]
 
     engine = tw.Engine()
     with engine:

@@ -150,7 +150,7 @@ def test_on_ready_rejects_what_is_not_callable():
         tw.ones(2).on_ready(3)
 
 
-# --- synchronize ---------------------------------------------------------------------------------------------
+# --- synchronize ----------------------------------------
 
 
 @needs_pending
@@ -196,7 +196,7 @@ def test_a_failure_that_was_read_is_not_raised_again_by_synchronize(test_engine)
     tw.synchronize()
 
 
-# --- what blocks ---------------------------------------------------------------------------------------------
+# --- what blocks ----------------------------------------
 
 
 @needs_pending
@@ -239,7 +239,7 @@ def test_on_sync_restores_and_rejects():
         tw.on_sync("never")
 
 
-# --- run-ahead and deep chains -------------------------------------------------------------------------------
+# --- run-ahead and deep chains ----------------------------------------
 
 
 @needs_pending

@@ -86,7 +86,8 @@ double line_latency_ns() {
     other.join();
     batches.push_back(seconds / kHops * 1e9);
   }
-  return median(batches);
+  // Whatever else runs only lengthens a batch.
+  return *std::min_element(batches.begin(), batches.end());
 }
 
 void Report::row(const std::string& name, const std::string& unit, double ours,

@@ -33,9 +33,10 @@ def imports() -> bool:
 def main() -> int:
     pip_install("--no-deps", "torch")
     pip_install(*requirements())
-    if not imports():
-        print("torch needs more of its packages; installing all it asks for", flush=True)
-        pip_install("torch")
+    if imports():
+        return 0
+    print("torch needs more of its packages; installing all it asks for", flush=True)
+    pip_install("torch")
     return 0 if imports() else 1
 
 

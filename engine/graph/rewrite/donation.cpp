@@ -13,8 +13,9 @@ std::uint8_t donation_candidates(Operator& op) noexcept {
     const TensorMeta& input = inputs[i]->meta;
     // A user's kernel may throw half-way, and the value that its in-place form replaces must survive that.
     if (op.in_place && op.op->is_custom && i == 0) continue;
-    const bool fits = (op.op->alias_mask >> i & 1) != 0 && input.offset == 0 && input.bytes() == output.bytes() &&
-                      item_size(input.dtype) == item_size(output.dtype) && is_contiguous(input.shape, input.strides);
+    const bool fits = (op.op->alias_mask >> i & 1) != 0 && input.offset == 0 &&
+                      input.bytes() == output.bytes() && item_size(input.dtype) == item_size(output.dtype) &&
+                      is_contiguous(input.shape, input.strides);
     if (fits) mask |= static_cast<std::uint8_t>(1U << i);
   }
   return mask;

@@ -5,8 +5,8 @@
 
 namespace thalweg {
 
-/// Inputs whose bytes could serve as `op`'s output: in the Op's alias mask, C-contiguous, as many bytes as the output.
-/// Whether one really is dead is decided when the operator starts (NaiveRunner).
+/// Inputs whose bytes could serve as `op`'s output: in the Op's alias mask, C-contiguous, as many bytes as
+/// the output. Whether one really is dead is decided when the operator starts (NaiveRunner).
 std::uint8_t donation_candidates(Operator& op) noexcept;
 
 /// Fills Operator::donate_mask.

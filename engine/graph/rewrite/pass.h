@@ -1,4 +1,5 @@
-// pass.h: the rewrite stage: a list of passes over the operators of one batch, run under the baton before dispatch.
+// pass.h: the rewrite stage: a list of passes over the operators of one batch, run under the baton before
+// dispatch.
 #pragma once
 
 #include <memory>

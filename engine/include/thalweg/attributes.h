@@ -19,8 +19,8 @@ namespace thalweg {
 using AttrValue =
     std::variant<std::monostate, bool, std::int64_t, double, DType, Device, Scalar, Dims, std::string>;
 
-/// Which alternatives an attribute takes. `axes` is None, an int or a tuple of ints and is kept as monostate or Dims.
-/// `seed` is an unsigned 64-bit number kept as int64 bits.
+/// Which alternatives an attribute takes. `axes` is None, an int or a tuple of ints and is kept as monostate
+/// or Dims. `seed` is an unsigned 64-bit number kept as int64 bits.
 enum class AttrKind : std::uint8_t { boolean, integer, floating, dtype, device, scalar, dims, axes, string };
 
 /// Positional attribute values: index i belongs to `Op::attributes[i]`.

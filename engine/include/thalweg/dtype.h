@@ -6,7 +6,8 @@
 
 namespace thalweg {
 
-/// Element type of a tensor. The enumerators are spelt as in the Python array API standard (`bool_` is `bool`).
+/// Element type of a tensor. The enumerators are spelt as in the Python array API standard (`bool_` is
+/// `bool`).
 enum class DType : std::uint8_t {
   bool_,
   int8,
@@ -51,13 +52,13 @@ std::string_view name(DType dtype) noexcept;
 /// The dtype called `text`; throws DTypeError naming the known ones.
 DType parse_dtype(std::string_view text);
 
-/// True where the array API standard (section "Type promotion rules") or NumPy's mixed-kind table defines a result.
-/// bool with numbers and uint64 with signed integers have none in the standard: those return false.
+/// True where the array API standard (section "Type promotion rules") or NumPy's mixed-kind table defines a
+/// result. bool with numbers and uint64 with signed integers have none in the standard: those return false.
 bool can_promote(DType a, DType b) noexcept;
 
 /// The result dtype of a binary operation on `a` and `b`. Integers with floating promote as in NumPy
-/// (int8/int16/uint8/uint16 with float32 give float32, wider integers give float64); bool promotes to the other
-/// operand's dtype; uint64 with a signed integer gives float64.
+/// (int8/int16/uint8/uint16 with float32 give float32, wider integers give float64); bool promotes to the
+/// other operand's dtype; uint64 with a signed integer gives float64.
 DType promote(DType a, DType b) noexcept;
 
 /// Calls `fn.template operator()<T>()` with the C++ type that holds `dtype`'s elements.

@@ -18,7 +18,8 @@
 
 namespace thalweg {
 
-/// Number of a place in the user's program; 0 is unknown. The host that interns places resolves them to "file:line".
+/// Number of a place in the user's program; 0 is unknown. The host that interns places resolves them to
+/// "file:line".
 using SiteId = std::uint32_t;
 
 /// How an engine is driven; all three give the same bits.
@@ -30,8 +31,8 @@ enum class EngineMode : std::uint8_t {
 
 /// What the host language lets the engine do while it waits. All may be null.
 struct HostHooks {
-  /// Called before the calling thread blocks or drains; returns a token for `reacquire` (Python: releases the GIL if
-  /// this thread holds it).
+  /// Called before the calling thread blocks or drains; returns a token for `reacquire` (Python: releases the
+  /// GIL if this thread holds it).
   void* (*release)() = nullptr;
   void (*reacquire)(void* token) = nullptr;
   /// Asked about every 50 ms while a thread waits, between `release` and `reacquire`; true gives the wait up.
@@ -74,9 +75,9 @@ struct MemoryStats {
 
 /// Operator counters since the engine began.
 struct EngineStats {
-  std::uint64_t issued = 0;    ///< operators issued
-  std::uint64_t executed = 0;  ///< operators finished, failed ones included
-  std::uint64_t failed = 0;    ///< operators whose kernel failed (dependants not counted)
+  std::uint64_t issued = 0;      ///< operators issued
+  std::uint64_t executed = 0;    ///< operators finished, failed ones included
+  std::uint64_t failed = 0;      ///< operators whose kernel failed (dependants not counted)
   std::uint64_t run_inline = 0;  ///< of `executed`, those run by the thread that drained the queue
   std::uint64_t donated = 0;     ///< outputs written over a dead input
   std::uint64_t in_flight = 0;   ///< issued and not finished
@@ -87,8 +88,8 @@ class Engine {
  public:
   using RegisterKernels = void (*)(KernelRegistry&);
 
-  /// Starts nothing: threads begin with the first operator. `register_kernels` fills the kernel registry, typically
-  /// `register_cpu_kernels`.
+  /// Starts nothing: threads begin with the first operator. `register_kernels` fills the kernel registry,
+  /// typically `register_cpu_kernels`.
   explicit Engine(EngineOptions options, RegisterKernels register_kernels);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -100,26 +101,32 @@ class Engine {
   const Op& op(std::string_view name) const { return ops().find(name); }
   const EngineOptions& options() const noexcept;
 
-  /// Issues one operator with one output and returns at once. Metadata errors raise here. Throws EngineError after
-  /// `shutdown`, DeviceError for inputs on different devices (0-d cpu tensors are copied).
-  Tensor apply(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes = {}, SiteId site = 0);
-  Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, Attributes attributes = {}, SiteId site = 0) {
-    return apply(op, std::span<const Tensor* const>(inputs.begin(), inputs.size()), std::move(attributes), site);
+  /// Issues one operator with one output and returns at once. Metadata errors raise here. Throws EngineError
+  /// after `shutdown`, DeviceError for inputs on different devices (0-d cpu tensors are copied).
+  Tensor apply(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes = {},
+               SiteId site = 0);
+  Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, Attributes attributes = {},
+               SiteId site = 0) {
+    return apply(op, std::span<const Tensor* const>(inputs.begin(), inputs.size()), std::move(attributes),
+                 site);
   }
   /// Issues one operator with several outputs.
-  std::vector<Tensor> apply_many(const Op& op, std::span<const Tensor* const> inputs, Attributes attributes = {},
-                                 SiteId site = 0);
-  /// In-place form: input 0 is `target`, whose handle is rebound to the result (cast to `target`'s dtype within its
-  /// kind). Throws ShapeError if the result's shape is not `target`'s, DTypeError if its kind is higher.
-  void apply_in_place(const Op& op, Tensor& target, std::span<const Tensor* const> others, Attributes attributes = {},
-                      SiteId site = 0);
+  std::vector<Tensor> apply_many(const Op& op, std::span<const Tensor* const> inputs,
+                                 Attributes attributes = {}, SiteId site = 0);
+  /// In-place form: input 0 is `target`, whose handle is rebound to the result (cast to `target`'s dtype
+  /// within its kind). Throws ShapeError if the result's shape is not `target`'s, DTypeError if its kind is
+  /// higher.
+  void apply_in_place(const Op& op, Tensor& target, std::span<const Tensor* const> others,
+                      Attributes attributes = {}, SiteId site = 0);
 
   /// A ready 0-d tensor holding `value` as `dtype`; issues no operator.
   Tensor constant(const Scalar& value, DType dtype, Device device = {});
-  /// A ready contiguous tensor whose bytes the caller fills through `mutable_data` before anyone else sees it.
+  /// A ready contiguous tensor whose bytes the caller fills through `mutable_data` before anyone else sees
+  /// it.
   Tensor allocate(DType dtype, const Shape& shape, Device device = {});
   static void* mutable_data(const Tensor& fresh) noexcept;
-  /// A ready tensor over foreign bytes, which stay untouched; `release` is called (any thread) when the last user went.
+  /// A ready tensor over foreign bytes, which stay untouched; `release` is called (any thread) when the last
+  /// user went.
   Tensor from_external(TensorMeta meta, void* data, std::function<void()> release);
 
   /// Throws DeviceError, naming the devices there are, if `device` does not exist.
@@ -128,11 +135,13 @@ class Engine {
 
   /// Starts what was issued; does not wait.
   void flush();
-  /// Waits for every operator sent before by any thread, then raises the oldest failure not yet raised to anyone.
+  /// Waits for every operator sent before by any thread, then raises the oldest failure not yet raised to
+  /// anyone.
   void synchronize();
   /// Waits for everything without raising failures.
   void drain();
-  /// Stops accepting operators, drains, stops the threads. Returns texts of failures nobody has read. Idempotent.
+  /// Stops accepting operators, drains, stops the threads. Returns texts of failures nobody has read.
+  /// Idempotent.
   std::vector<std::string> shutdown();
   bool is_shut_down() const noexcept;
 

@@ -15,14 +15,14 @@ class Error : public std::runtime_error {
   [[noreturn]] virtual void rethrow_with(const std::string& prefix) const { throw Error(prefix + what()); }
 };
 
-#define THALWEG_DEFINE_ERROR(Name, python_type)                                        \
-  /** Becomes thalweg.Name, a subclass of Python's python_type. */                     \
-  class Name : public Error {                                                          \
-   public:                                                                             \
-    explicit Name(const std::string& text) : Error(text) {}                            \
-    [[noreturn]] void rethrow_with(const std::string& prefix) const override {         \
-      throw Name(prefix + what());                                                     \
-    }                                                                                  \
+#define THALWEG_DEFINE_ERROR(Name, python_type)                                \
+  /** Becomes thalweg.Name, a subclass of Python's python_type. */             \
+  class Name : public Error {                                                  \
+   public:                                                                     \
+    explicit Name(const std::string& text) : Error(text) {}                    \
+    [[noreturn]] void rethrow_with(const std::string& prefix) const override { \
+      throw Name(prefix + what());                                             \
+    }                                                                          \
   };
 
 THALWEG_DEFINE_ERROR(ShapeError, ValueError)

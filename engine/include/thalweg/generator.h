@@ -6,8 +6,8 @@
 
 namespace thalweg {
 
-/// A seed and a counter. Each random operator takes `draws` counters when it is issued, on the caller's thread, so its
-/// values do not depend on when or where it runs. Thread-safe.
+/// A seed and a counter. Each random operator takes `draws` counters when it is issued, on the caller's
+/// thread, so its values do not depend on when or where it runs. Thread-safe.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) noexcept : seed_(seed) {}
@@ -15,7 +15,9 @@ class Generator {
   std::uint64_t seed() const noexcept { return seed_.load(std::memory_order_relaxed); }
   std::uint64_t counter() const noexcept { return counter_.load(std::memory_order_relaxed); }
   /// Takes `draws` counters; the first of them.
-  std::uint64_t take(std::uint64_t draws) noexcept { return counter_.fetch_add(draws, std::memory_order_relaxed); }
+  std::uint64_t take(std::uint64_t draws) noexcept {
+    return counter_.fetch_add(draws, std::memory_order_relaxed);
+  }
   void set(std::uint64_t seed, std::uint64_t counter) noexcept {
     seed_.store(seed, std::memory_order_relaxed);
     counter_.store(counter, std::memory_order_relaxed);

@@ -35,14 +35,20 @@ struct TensorView {
 };
 
 /// Runs `body(context, chunk)` for every chunk in [0, chunks), on as many threads as the device may use now.
-using ParallelForFn = void (*)(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t), void* context);
+using ParallelForFn = void (*)(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
+                               void* context);
 
 /// The arguments of one kernel call. Valid during the call only.
 class KernelContext {
  public:
   KernelContext(const Op& op, const Attributes& attributes, std::span<const TensorView> inputs,
-                std::span<const TensorView> outputs, ParallelForFn parallel_for = nullptr, void* runner = nullptr)
-      : op_(op), attributes_(attributes), inputs_(inputs), outputs_(outputs), parallel_for_(parallel_for),
+                std::span<const TensorView> outputs, ParallelForFn parallel_for = nullptr,
+                void* runner = nullptr)
+      : op_(op),
+        attributes_(attributes),
+        inputs_(inputs),
+        outputs_(outputs),
+        parallel_for_(parallel_for),
         runner_(runner) {}
 
   const Op& op() const noexcept { return op_; }
@@ -54,8 +60,9 @@ class KernelContext {
   const TensorView& output(std::size_t i = 0) const noexcept { return outputs_[i]; }
   std::span<const TensorView> outputs() const noexcept { return outputs_; }
 
-  /// Runs `body(chunk)` for every chunk in [0, chunks). The caller chooses `chunks` from the data's size only (never
-  /// from a thread count), so results do not depend on how many threads take part. The body must not throw.
+  /// Runs `body(chunk)` for every chunk in [0, chunks). The caller chooses `chunks` from the data's size only
+  /// (never from a thread count), so results do not depend on how many threads take part. The body must not
+  /// throw.
   template <class Body>
   void parallel_for(std::int64_t chunks, Body&& body) const {
     if (parallel_for_ == nullptr || chunks < 2) {
@@ -64,8 +71,7 @@ class KernelContext {
     }
     using Callable = std::remove_reference_t<Body>;
     parallel_for_(
-        runner_, chunks,
-        [](void* context, std::int64_t chunk) { (*static_cast<Callable*>(context))(chunk); },
+        runner_, chunks, [](void* context, std::int64_t chunk) { (*static_cast<Callable*>(context))(chunk); },
         const_cast<void*>(static_cast<const void*>(std::addressof(body))));
   }
 
@@ -78,7 +84,8 @@ class KernelContext {
   void* runner_;
 };
 
-/// A kernel function: computes the outputs of one operator on one device. May throw; the exception becomes the outputs' state.
+/// A kernel function: computes the outputs of one operator on one device. May throw; the exception becomes
+/// the outputs' state.
 using KernelFn = std::function<void(const KernelContext&)>;
 
 /// Kernels by (Op, device type). Filled before the engine's first operator, read-only after.

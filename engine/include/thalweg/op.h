@@ -53,8 +53,8 @@ class InferContext {
   const TensorMeta& input(std::size_t i) const noexcept { return *inputs_[i]; }
   const Attributes& attributes() const noexcept { return attributes_; }
 
-  /// Output `i`, with its device preset to the common device of the inputs (or the device attribute). `infer` sets
-  /// dtype and shape; for ordinary operators it also leaves strides to `set_contiguous`.
+  /// Output `i`, with its device preset to the common device of the inputs (or the device attribute). `infer`
+  /// sets dtype and shape; for ordinary operators it also leaves strides to `set_contiguous`.
   TensorMeta& output(std::size_t i = 0) noexcept { return *outputs_[i]; }
 
   /// Sets output `i` to a C-contiguous tensor of `shape` and `dtype`; checks rank and size.
@@ -102,23 +102,25 @@ struct Op {
   /// Input names in order; with `variadic` the last may repeat any number of times, zero included.
   std::vector<std::string> inputs;
   std::vector<AttrSpec> attributes{};
-  /// Checks the inputs' metadata and sets the outputs'; throws ShapeError, DTypeError, … on the caller's thread.
+  /// Checks the inputs' metadata and sets the outputs'; throws ShapeError, DTypeError, … on the caller's
+  /// thread.
   std::function<void(InferContext&)> infer{};
   /// First paragraph: one sentence; then shapes, dtypes, errors and the source (standard section).
   std::string doc{};
   OpKind kind = OpKind::kernel;
   bool variadic = false;
-  /// Bit i: output 0 may be written over the bytes of input i when that input is dead, contiguous and of the output's
-  /// item size and element count. The kernel must then read each element before it writes it.
+  /// Bit i: output 0 may be written over the bytes of input i when that input is dead, contiguous and of the
+  /// output's item size and element count. The kernel must then read each element before it writes it.
   std::uint8_t alias_mask = 0;
   std::uint8_t outputs = 1;
-  /// Estimated time on one core per element of the largest tensor involved; decides what runs inline. Negative:
-  /// unknown (a user's kernel): always a task of its own.
+  /// Estimated time on one core per element of the largest tensor involved; decides what runs inline.
+  /// Negative: unknown (a user's kernel): always a task of its own.
   float ns_per_element = 0.5f;
   /// Overrides `ns_per_element` where work is not proportional to elements (matmul): estimated ns.
   std::function<double(std::span<const TensorMeta* const> inputs, std::span<const TensorMeta* const> outputs)>
       cost_ns{};
-  /// A user's operator: its kernel never runs on the thread that drains the queue. Set by Engine::register_operator.
+  /// A user's operator: its kernel never runs on the thread that drains the queue. Set by
+  /// Engine::register_operator.
   bool is_custom = false;
   /// Index in the registry; set by OpRegistry::add.
   std::uint32_t id = 0;

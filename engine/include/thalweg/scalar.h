@@ -43,8 +43,9 @@ class Scalar {
   };
 };
 
-/// The dtype of a Python scalar of `scalar`'s kind next to a tensor of dtype `other` (array API: the tensor's dtype
-/// wins within a kind; a float next to an integer tensor gives float64, an int next to bool gives int64).
+/// The dtype of a Python scalar of `scalar`'s kind next to a tensor of dtype `other` (array API: the tensor's
+/// dtype wins within a kind; a float next to an integer tensor gives float64, an int next to bool gives
+/// int64).
 DType promote_scalar(DType other, const Scalar& scalar) noexcept;
 
 /// The dtype that a lone scalar gets: bool, int64 (uint64 above 2^63-1), float64.

@@ -25,8 +25,8 @@ struct FailureInfo {
   std::string message;           ///< the kernel's text led by operator, device and site
 };
 
-/// A handle on an operand: metadata at once, value when its operator has run. Any thread may use it; one handle object
-/// must not be assigned on one thread while another uses it.
+/// A handle on an operand: metadata at once, value when its operator has run. Any thread may use it; one
+/// handle object must not be assigned on one thread while another uses it.
 class Tensor {
  public:
   Tensor() noexcept = default;
@@ -62,10 +62,11 @@ class Tensor {
 
   /// True once the value is there or has failed. Flushes the queue; never blocks, never throws.
   bool is_ready() const;
-  /// Waits for the value (helping); throws the failure's original error type if it has failed, `Interrupted` if the
-  /// host's interrupt check says so.
+  /// Waits for the value (helping); throws the failure's original error type if it has failed, `Interrupted`
+  /// if the host's interrupt check says so.
   void wait() const;
-  /// Waits, then the value where it lies (device memory is host memory on cpu devices). Valid while this handle lives.
+  /// Waits, then the value where it lies (device memory is host memory on cpu devices). Valid while this
+  /// handle lives.
   TensorView view() const;
   /// Waits, then the only element; throws ValueError unless there is exactly one.
   Scalar item() const;
@@ -73,14 +74,16 @@ class Tensor {
   bool has_failed() const noexcept;
   /// Details of a failure; `op` is empty if there is none (yet).
   FailureInfo failure() const;
-  /// For a failed result of an in-place form: the last good value it was to replace; throws ValueError if there is none.
+  /// For a failed result of an in-place form: the last good value it was to replace; throws ValueError if
+  /// there is none.
   Tensor recover() const;
-  /// Calls `callback` once the value is there or has failed: on the completing thread, or at once on this one. It may
-  /// issue operators; it must not wait, block or throw.
+  /// Calls `callback` once the value is there or has failed: on the completing thread, or at once on this
+  /// one. It may issue operators; it must not wait, block or throw.
   void on_ready(std::function<void()> callback) const;
   /// Sends a name for dumps.
   void set_name(std::string name) const;
-  /// True if the bytes are shared with nobody who could see a write (no view, no export, foreign memory excluded).
+  /// True if the bytes are shared with nobody who could see a write (no view, no export, foreign memory
+  /// excluded).
   bool owns_bytes_alone() const noexcept;
 
  private:

@@ -27,9 +27,13 @@ std::string text_of(Call&& call) {
   return {};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
-EngineOptions caller_driven(int devices = 1) { return Drive{EngineMode::caller_driven, 1, true, devices}.options(); }
+EngineOptions caller_driven(int devices = 1) {
+  return Drive{EngineMode::caller_driven, 1, true, devices}.options();
+}
 
 class GraphConstructorTest : public EngineTest {
  protected:
@@ -72,15 +76,17 @@ TEST_F(GraphConstructorTest, RejectsAMissingRequiredAttribute) {
 
 TEST_F(GraphConstructorTest, RejectsAnAttributeOfTheWrongKind) {
   const Op& op = engine.register_operator(op_with_attributes(), sum_kernel);
-  const std::string text = text_of<AttributeError>(
-      [&] { engine.apply(op, {}, {AttrValue(std::int64_t{3}), AttrValue(std::string("much"))}); });
+  const std::string text = text_of<AttributeError>([&] {
+    engine.apply(op, {}, {AttrValue(std::int64_t{3}), AttrValue(std::string("much"))});
+  });
   EXPECT_TRUE(contains(text, "scale")) << text;
 }
 
 TEST_F(GraphConstructorTest, RejectsTooManyAttributes) {
   const Op& op = engine.register_operator(custom_op("plain"), sum_kernel);
-  const std::string text =
-      text_of<AttributeError>([&] { engine.apply(op, {}, {AttrValue(true), AttrValue(true)}); });
+  const std::string text = text_of<AttributeError>([&] {
+    engine.apply(op, {}, {AttrValue(true), AttrValue(true)});
+  });
   EXPECT_TRUE(contains(text, "plain") && contains(text, "2")) << text;
 }
 
@@ -172,8 +178,8 @@ TEST_F(GraphConstructorTest, InsertsCasts) {
 
 TEST_F(GraphConstructorTest, InsertsContiguousCopiesOnlyWhereAskedFor) {
   const Op& op = add_custom(engine, "flat");
-  const Tensor matrix =
-      engine.apply(engine.op("reshape"), {&static_cast<const Tensor&>(ramp(engine, 6))}, {AttrValue(Dims{2, 3})});
+  const Tensor matrix = engine.apply(engine.op("reshape"), {&static_cast<const Tensor&>(ramp(engine, 6))},
+                                     {AttrValue(Dims{2, 3})});
   const Tensor transposed = engine.apply(engine.op("permute_dims"), {&matrix}, {AttrValue{}});
   executed();
   const auto before = executed();

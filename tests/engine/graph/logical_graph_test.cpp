@@ -1,11 +1,12 @@
 // logical_graph_test.cpp: the live list, the retired list, names and the traversal order.
+#include "graph/logical_graph.h"
+
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "graph/graph_traversal_sequence.h"
-#include "graph/logical_graph.h"
 
 namespace thalweg {
 namespace {

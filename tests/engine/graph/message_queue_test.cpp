@@ -1,4 +1,6 @@
 // message_queue_test.cpp: order, completeness and the release lane of the queue.
+#include "graph/message_queue.h"
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -7,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/message_queue.h"
 #include "graph/operator.h"
 
 namespace thalweg {

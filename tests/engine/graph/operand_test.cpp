@@ -1,12 +1,12 @@
 // operand_test.cpp: counts, states, waiters and the chain of recoverable values.
+#include "graph/operand.h"
+
 #include <atomic>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "graph/operand.h"
 
 namespace thalweg {
 namespace {
@@ -16,7 +16,8 @@ int live_buffers = 0;
 Buffer* counted_buffer() {
   ++live_buffers;
   static char byte;
-  return Buffer::make(&byte, 1, [](void*, void*, std::int64_t) noexcept { --live_buffers; }, nullptr);
+  return Buffer::make(
+      &byte, 1, [](void*, void*, std::int64_t) noexcept { --live_buffers; }, nullptr);
 }
 
 Failure* make_failure() {

@@ -110,22 +110,24 @@ TEST_P(AsynchronousGraphDump, ShowsShapesOfManyDimensions) {
 /// Names that were sent and not handled yet: what a kernel of a caller-driven engine sends waits in the
 /// queue.
 TEST_F(GraphDump, ShowsNamesThatAreStillInTheQueue) {
-  Gate gate;
-  Drive drive{EngineMode::caller_driven};
-  Engine engine(drive.options(), &register_test_kernels);
+  Gate flushed;
+  Gate dumped;
+  Engine engine(Drive{EngineMode::caller_driven}.options(), &register_test_kernels);
   const Tensor a = ramp(engine, 4);
   Tensor inner;
   const Op& issuing = add_custom(engine, "issuing", [&](const KernelContext&) {
+    flushed.pass();
     inner = add(a, a);
     inner.set_name("first");
     inner.set_name("second");
     engine.set_name("renamed");
-    gate.pass();
+    dumped.pass();
   });
-  const OpenAtEnd open(gate);
+  const OpenAtEnd open(dumped);
   const Tensor outer = call(engine, issuing, {a});
   engine.flush();
-  ASSERT_TRUE(gate.await_arrivals(1));
+  flushed.open();
+  ASSERT_TRUE(dumped.await_arrivals(1));
   const Json dump = live_dump(engine);
   expect_consistent(dump);
   EXPECT_EQ(dump["graph"], "renamed");

@@ -154,7 +154,8 @@ TEST_P(BackPressureTest, RaisingTheLimitReleasesABlockedSubmitter) {
   EXPECT_THROW(engine.set_run_ahead(0, 1), ValueError);
 }
 
-/// A custom kernel, its parallel_for and a callback may issue beyond the limit: blocking them could block the engine.
+/// A custom kernel, its parallel_for and a callback may issue beyond the limit: blocking them could block the
+/// engine.
 TEST_P(BackPressureTest, KernelsAndCallbacksAreAlwaysAdmitted) {
   EngineOptions tight = options();
   tight.max_operators_in_flight = 2;
@@ -186,7 +187,8 @@ TEST_P(BackPressureTest, KernelsAndCallbacksAreAlwaysAdmitted) {
   EXPECT_EQ(other.stats().executed, 57u);
 }
 
-// --- bytes ----------------------------------------------------------------------------------------------------------
+// --- bytes
+// ----------------------------------------------------------------------------------------------------------
 
 class ByteLimitTest : public EngineTest {
  protected:

@@ -12,7 +12,8 @@
 namespace thalweg::testing {
 namespace {
 
-/// A program over a pool of values: every random choice comes from the seed, none from what drives the engine.
+/// A program over a pool of values: every random choice comes from the seed, none from what drives the
+/// engine.
 class Program {
  public:
   Program(Engine& engine, unsigned seed, int devices) : engine_(engine), random_(seed), devices_(devices) {}
@@ -35,7 +36,8 @@ class Program {
   }
 
   void step() {
-    // Placement is drawn for every program but only used with several devices, so that the rest stays the same.
+    // Placement is drawn for every program but only used with several devices, so that the rest stays the
+    // same.
     const Device device = cpu(below(4) % devices_);
     Tensor& target = any();
     const Tensor a = on(any(), device);

@@ -1,4 +1,5 @@
-// device_test.cpp: several posed devices: copies, chains over devices, and results that do not depend on placement.
+// device_test.cpp: several posed devices: copies, chains over devices, and results that do not depend on
+// placement.
 #include <atomic>
 #include <random>
 #include <thread>

@@ -119,7 +119,8 @@ TEST_P(EnginesTest, RunAheadMayChangeWhileOthersIssue) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// A thread that changes num_threads or waits for everything must not starve behind threads that never stop issuing.
+/// A thread that changes num_threads or waits for everything must not starve behind threads that never stop
+/// issuing.
 TEST_P(EnginesTest, ChangesAndSynchronizeEndWhileOthersKeepIssuing) {
   const Op& step = add_custom(engine, "step");
   std::atomic<bool> stop{false};

@@ -1,4 +1,5 @@
-// failure_test.cpp: a kernel's failure becomes its outputs' state, is inherited, read, reported and recovered from.
+// failure_test.cpp: a kernel's failure becomes its outputs' state, is inherited, read, reported and recovered
+// from.
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -11,7 +12,9 @@
 namespace thalweg::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::string text_of(const std::function<void()>& call) {
   try {
@@ -26,7 +29,8 @@ struct NotAnException {
   int code;
 };
 
-/// Failures of kernels surface later, so only the asynchronous drives are swept; synchronous ones have their own tests.
+/// Failures of kernels surface later, so only the asynchronous drives are swept; synchronous ones have their
+/// own tests.
 class FailureTest : public DrivenTest {
  protected:
   FailureTest() {
@@ -72,7 +76,8 @@ TEST_P(FailureTest, WhatIsNoStdExceptionKeepsItsType) {
 TEST_P(FailureTest, DependantsInheritWithoutRunning) {
   std::vector<Tensor> dependants{call(engine, op("fail"), {x})};
   for (int i = 0; i < 100; ++i) {
-    dependants.push_back(i % 2 == 0 ? call(engine, op("count"), {x, dependants.back()}) : add(dependants.back(), one));
+    dependants.push_back(i % 2 == 0 ? call(engine, op("count"), {x, dependants.back()})
+                                    : add(dependants.back(), one));
   }
   for (const Tensor& dependant : dependants) EXPECT_THROW(dependant.wait(), ValueError);
   EXPECT_EQ(runs, 1) << "only the failing kernel ran";
@@ -97,7 +102,8 @@ TEST_P(FailureTest, TheDetailsNameOperatorAndDevice) {
   EXPECT_EQ(info.op, "fail");
   EXPECT_EQ(info.device, Device{});
   EXPECT_NE(info.exception, nullptr);
-  EXPECT_TRUE(contains(info.message, "fail failed on cpu:0") && contains(info.message, "wrong value 7")) << info.message;
+  EXPECT_TRUE(contains(info.message, "fail failed on cpu:0") && contains(info.message, "wrong value 7"))
+      << info.message;
   EXPECT_TRUE(contains(text_of([&] { failed.wait(); }), info.message));
   EXPECT_EQ(x.failure().op, "");
 }
@@ -138,7 +144,8 @@ TEST_P(FailureTest, ShutdownReturnsWhatNobodyRead) {
   EXPECT_THROW(read.wait(), ValueError);
   const std::vector<std::string> texts = engine.shutdown();
   ASSERT_EQ(texts.size(), 1u);
-  EXPECT_TRUE(contains(texts[0], "fail_std failed on cpu:0") && contains(texts[0], "outside the domain")) << texts[0];
+  EXPECT_TRUE(contains(texts[0], "fail_std failed on cpu:0") && contains(texts[0], "outside the domain"))
+      << texts[0];
   EXPECT_TRUE(engine.shutdown().empty());
 }
 
@@ -148,7 +155,8 @@ TEST_P(FailureTest, ManyUnreadFailuresAreCountedNotKept) {
   EXPECT_TRUE(contains(text, "2999 more")) << text;
 }
 
-// --- in-place forms -------------------------------------------------------------------------------------------------
+// --- in-place forms
+// -------------------------------------------------------------------------------------------------
 
 TEST_P(FailureTest, AFailedInPlaceFormRecoversItsTarget) {
   Tensor target = ramp(engine, 100);
@@ -180,7 +188,8 @@ TEST_P(FailureTest, AnInPlaceFormOfAFailedOtherOperandRecoversItsTarget) {
 TEST_P(FailureTest, AnInPlaceFormThatCastsRecoversItsTarget) {
   Tensor target = engine.allocate(DType::float32, {3});
   for (int i = 0; i < 3; ++i) static_cast<float*>(Engine::mutable_data(target))[i] = 5;
-  const Tensor failed = call(engine, op("fail"), {ramp(engine, 3)});  // float64: the result is cast back to float32
+  const Tensor failed =
+      call(engine, op("fail"), {ramp(engine, 3)});  // float64: the result is cast back to float32
   add_to(target, failed);
   EXPECT_EQ(target.dtype(), DType::float32);
   EXPECT_THROW(target.wait(), ValueError);
@@ -221,7 +230,8 @@ TEST_P(FailureTest, AFailureOutlivesItsOperandsAndTheLog) {
   EXPECT_THROW(std::rethrow_exception(info.exception), ValueError);
 }
 
-// --- sites ----------------------------------------------------------------------------------------------------------
+// --- sites
+// ----------------------------------------------------------------------------------------------------------
 
 TEST(FailureSite, IsResolvedByTheHost) {
   EngineOptions options = Drive{}.options();
@@ -237,7 +247,8 @@ TEST(FailureSite, IsResolvedByTheHost) {
   EXPECT_TRUE(contains(texts[0], "train.py:43")) << texts[0];
 }
 
-// --- synchronous ----------------------------------------------------------------------------------------------------
+// --- synchronous
+// ----------------------------------------------------------------------------------------------------
 
 class SynchronousFailure : public EngineTest {
  protected:

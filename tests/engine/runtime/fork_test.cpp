@@ -7,10 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "engine/support/engine_test.h"
 
@@ -125,7 +124,9 @@ TEST_P(ForkTest, TheChildMayDestroyTheEngine) {
 
 TEST_P(ForkTest, TheChildMayForkAgain) {
   chain(engine, 3);
-  EXPECT_EQ(in_child([&] { return in_child([&] { return chain(engine, 5) == 7; }) == kGood && chain(engine, 5) == 7; }),
+  EXPECT_EQ(in_child([&] {
+              return in_child([&] { return chain(engine, 5) == 7; }) == kGood && chain(engine, 5) == 7;
+            }),
             kGood);
 }
 
@@ -157,7 +158,8 @@ TEST_P(ForkTest, WhileOtherThreadsIssue) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// A value that another thread of the parent had issued may never come in the child: that is an error, not a hang.
+/// A value that another thread of the parent had issued may never come in the child: that is an error, not a
+/// hang.
 TEST_P(ForkTest, AValueInFlightElsewhereIsAValueOrAnErrorInTheChild) {
   std::atomic<bool> stop{false};
   std::mutex lock;

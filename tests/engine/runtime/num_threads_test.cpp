@@ -1,4 +1,5 @@
-// num_threads_test.cpp: how many bodies of one device run at the same time, helping callers and loops included.
+// num_threads_test.cpp: how many bodies of one device run at the same time, helping callers and loops
+// included.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -133,7 +134,8 @@ TEST_P(NumThreadsTest, EveryChunkRunsOnce) {
   Engine other(GetParam().options(), &register_test_kernels);
   std::vector<std::atomic<int>> runs(1000);
   const Op& loop = other.register_operator(custom_op("chunks"), [&](const KernelContext& context) {
-    context.parallel_for(1000, [&](std::int64_t chunk) { runs[static_cast<std::size_t>(chunk)].fetch_add(1); });
+    context.parallel_for(1000,
+                         [&](std::int64_t chunk) { runs[static_cast<std::size_t>(chunk)].fetch_add(1); });
     sum_kernel(context);
   });
   for (int round = 1; round <= 5; ++round) {
@@ -151,7 +153,8 @@ TEST_P(NumThreadsTest, EachDeviceHasItsOwnThreads) {
   const Op& meet = add_custom(other, "meet", [&](const KernelContext&) { gate.pass(); });
   std::vector<Tensor> results;
   for (int device = 0; device < 2; ++device) {
-    for (int i = 0; i < GetParam().threads; ++i) results.push_back(call(other, meet, {filled(other, 1, 0, cpu(device))}));
+    for (int i = 0; i < GetParam().threads; ++i)
+      results.push_back(call(other, meet, {filled(other, 1, 0, cpu(device))}));
   }
   other.flush();
   EXPECT_TRUE(gate.await_arrivals(2 * GetParam().threads));

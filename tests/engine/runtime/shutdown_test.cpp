@@ -5,10 +5,9 @@
 #include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "engine/support/engine_test.h"
 
@@ -73,7 +72,8 @@ TEST_P(ShutdownTest, MayRaceWithIssuingThreads) {
   EXPECT_EQ(engine.stats().executed, static_cast<std::uint64_t>(issued.load()));
 }
 
-// --- the process ends -----------------------------------------------------------------------------------------------
+// --- the process ends
+// -----------------------------------------------------------------------------------------------
 
 /// What a fresh process that runs `body` and then exits the usual way returns.
 int exit_code_of(const std::function<void()>& body) {
@@ -91,7 +91,8 @@ int exit_code_of(const std::function<void()>& body) {
 class ExitTest : public ::testing::TestWithParam<Drive> {};
 
 INSTANTIATE_TEST_SUITE_P(Drives, ExitTest,
-                         ::testing::Values(Drive{EngineMode::threaded, 2, true}, Drive{EngineMode::threaded, 1, false},
+                         ::testing::Values(Drive{EngineMode::threaded, 2, true},
+                                           Drive{EngineMode::threaded, 1, false},
                                            Drive{EngineMode::caller_driven, 2, true},
                                            Drive{EngineMode::synchronous}),
                          drive_name);

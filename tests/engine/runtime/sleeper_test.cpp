@@ -39,7 +39,8 @@ TEST(Sleeper, MayGiveUpBeforeTheOperandIsDone) {
   Sleeper* sleeper = Sleeper::on(*operand);
   EXPECT_FALSE(sleeper->sleep(microseconds(100)));
   sleeper->unref();
-  operand->set_ready(Buffer::make_inline());  // notifies the sleeper that gave up: the sanitizer sees a late access
+  operand->set_ready(
+      Buffer::make_inline());  // notifies the sleeper that gave up: the sanitizer sees a late access
   operand->unref();
 }
 

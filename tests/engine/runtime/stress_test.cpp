@@ -1,4 +1,5 @@
-// stress_test.cpp: threads issue, wait, dump, fail and drop tensors of one engine for a while; every value is checked.
+// stress_test.cpp: threads issue, wait, dump, fail and drop tensors of one engine for a while; every value is
+// checked.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -23,8 +24,11 @@ double stress_seconds() {
 }
 
 std::vector<Drive> stress_drives() {
-  return {{EngineMode::threaded, 2, true, 2}, {EngineMode::threaded, 1, false, 2}, {EngineMode::threaded, 8, true, 1},
-          {EngineMode::caller_driven, 2, true, 2}, {EngineMode::caller_driven, 3, false, 1}};
+  return {{EngineMode::threaded, 2, true, 2},
+          {EngineMode::threaded, 1, false, 2},
+          {EngineMode::threaded, 8, true, 1},
+          {EngineMode::caller_driven, 2, true, 2},
+          {EngineMode::caller_driven, 3, false, 1}};
 }
 
 /// A value and what it must be; the two travel together.
@@ -49,7 +53,8 @@ class StressTest : public ::testing::TestWithParam<Drive> {
     add_custom(engine, "step");
     add_throwing(engine, "bad", ValueError("asked to fail"));
     engine.register_operator(custom_op("nest"), [this](const KernelContext& context) {
-      const Tensor inner = call(engine, engine.op("step"), {filled(engine, kSize, context.input(0).as<double>()[0])});
+      const Tensor inner =
+          call(engine, engine.op("step"), {filled(engine, kSize, context.input(0).as<double>()[0])});
       const double value = values<double>(inner)[kSize - 1];
       for (std::int64_t i = 0; i < kSize; ++i) context.output().as<double>()[i] = value;
     });
@@ -101,7 +106,8 @@ class StressTest : public ::testing::TestWithParam<Drive> {
       case 4:
         // In the order of the kernel's additions, and halved so that values stay small.
         issued.fetch_add(2);
-        return put(random, {multiply(call(engine, engine.op("step"), {a.tensor, b.tensor}), filled(engine, 1, 0.5, device)),
+        return put(random, {multiply(call(engine, engine.op("step"), {a.tensor, b.tensor}),
+                                     filled(engine, 1, 0.5, device)),
                             (1 + a.expected + b.expected) / 2});
       case 5:
         issued.fetch_add(1);
@@ -146,9 +152,7 @@ class StressTest : public ::testing::TestWithParam<Drive> {
         return;
       }
       case 13: return put(random, {filled(engine, kSize, 1), 1});
-      case 14:
-        a.tensor.is_ready();
-        return engine.flush();
+      case 14: a.tensor.is_ready(); return engine.flush();
       default: return a.tensor.set_name("shared");
     }
   }

@@ -17,13 +17,16 @@ class ViewTest : public DrivenTest {
     const Tensor flat = ramp(engine, rows * columns);
     return engine.apply(engine.op("reshape"), {&flat}, {Dims{rows, columns}});
   }
-  static const std::byte* data(const Tensor& tensor) { return static_cast<const std::byte*>(tensor.view().data); }
+  static const std::byte* data(const Tensor& tensor) {
+    return static_cast<const std::byte*>(tensor.view().data);
+  }
 
   Tensor one = engine.constant(Scalar(1.0), DType::float64);
 };
 
 INSTANTIATE_TEST_SUITE_P(Drives, ViewTest,
-                         ::testing::Values(Drive{EngineMode::threaded, 2, true}, Drive{EngineMode::threaded, 2, false},
+                         ::testing::Values(Drive{EngineMode::threaded, 2, true},
+                                           Drive{EngineMode::threaded, 2, false},
                                            Drive{EngineMode::caller_driven, 1, true},
                                            Drive{EngineMode::synchronous, 1, true}),
                          drive_name);

@@ -98,7 +98,8 @@ TEST_P(WaitTest, SynchronizeCoversOperatorsOfOtherThreads) {
   EXPECT_EQ(engine.stats().executed, 200u);
 }
 
-// --- inside a kernel ------------------------------------------------------------------------------------------------
+// --- inside a kernel
+// ------------------------------------------------------------------------------------------------
 
 /// A custom Op whose kernel issues `depth` nested operators of its own kind and waits for each.
 const Op& add_nesting(Engine& engine, const std::string& name, float ns_per_element) {
@@ -119,7 +120,8 @@ const Op& add_nesting(Engine& engine, const std::string& name, float ns_per_elem
 
 TEST_P(WaitTest, AKernelMayWaitForAValueItIssued) {
   const Op& nest = add_nesting(engine, "nest", -1);
-  for (double depth : {0.0, 1.0, 5.0}) EXPECT_EQ(item(call(engine, nest, {filled(engine, 1, depth)})), depth + 1);
+  for (double depth : {0.0, 1.0, 5.0})
+    EXPECT_EQ(item(call(engine, nest, {filled(engine, 1, depth)})), depth + 1);
 }
 
 /// The kernel's estimate is short, so a waiting caller may run it on its own thread, outside any oneTBB task.
@@ -159,7 +161,8 @@ TEST_P(WaitTest, AParallelKernelMayWaitInItsChunks) {
   const Op& leaf = add_custom(other, "leaf");
   const Op& outer = other.register_operator(custom_op("outer"), [&](const KernelContext& context) {
     std::atomic<int> sum{0};
-    context.parallel_for(8, [&](std::int64_t) { sum.fetch_add(static_cast<int>(item(call(other, leaf, {})))); });
+    context.parallel_for(8,
+                         [&](std::int64_t) { sum.fetch_add(static_cast<int>(item(call(other, leaf, {})))); });
     context.output().as<double>()[0] = sum.load();
   });
   for (int round = 0; round < 10; ++round) EXPECT_EQ(item(call(other, outer, {})), 8);
@@ -176,7 +179,8 @@ TEST_P(WaitTest, WaitingForEverythingInsideAKernelIsAnErrorNotAHang) {
   }
 }
 
-// --- inside the host's oneTBB tasks ---------------------------------------------------------------------------------
+// --- inside the host's oneTBB tasks
+// ---------------------------------------------------------------------------------
 
 TEST_P(WaitTest, AHostsParallelForMayWait) {
   const Op& step = add_custom(engine, "step");
@@ -203,7 +207,8 @@ TEST_P(WaitTest, AHostsArenaOfOneThreadMayWait) {
   });
   EXPECT_EQ(result, 20);
   arena.execute([&] {
-    tbb::parallel_for(0, 8, [&](int i) { EXPECT_EQ(item(call(engine, step, {filled(engine, 1, i)})), i + 1); });
+    tbb::parallel_for(0, 8,
+                      [&](int i) { EXPECT_EQ(item(call(engine, step, {filled(engine, 1, i)})), i + 1); });
   });
 }
 
@@ -224,7 +229,8 @@ TEST_P(WaitTest, AHostsTaskGroupMaySynchronize) {
   EXPECT_EQ(done, 6);
 }
 
-// --- callbacks ------------------------------------------------------------------------------------------------------
+// --- callbacks
+// ------------------------------------------------------------------------------------------------------
 
 TEST_P(WaitTest, ACallbackOnAPendingValueIsCalledOnce) {
   Gate gate;
@@ -370,14 +376,17 @@ TEST_P(WaitTest, DrainingInACallbackIsAnErrorNotAHang) {
   EXPECT_EQ(raised, 4);
 }
 
-// --- deep chains ----------------------------------------------------------------------------------------------------
+// --- deep chains
+// ----------------------------------------------------------------------------------------------------
 
 /// Nothing may recurse along a chain: not running it, not dropping it from either end, not its names.
 class DeepChain : public DrivenTest {};
 
 INSTANTIATE_TEST_SUITE_P(Drives, DeepChain,
-                         ::testing::Values(Drive{EngineMode::threaded, 2, true}, Drive{EngineMode::caller_driven, 1, true},
-                                           Drive{EngineMode::threaded, 2, false}, Drive{EngineMode::synchronous}),
+                         ::testing::Values(Drive{EngineMode::threaded, 2, true},
+                                           Drive{EngineMode::caller_driven, 1, true},
+                                           Drive{EngineMode::threaded, 2, false},
+                                           Drive{EngineMode::synchronous}),
                          drive_name);
 
 constexpr int chain_length() {
@@ -421,8 +430,10 @@ TEST_P(DeepChain, AFailureAtItsRootReachesItsEnd) {
   Tensor x = call(other, bad, {});
   const Tensor one = other.constant(Scalar(1.0), DType::float64);
   for (int i = 0; i < chain_length() / 10; ++i) {
-    if (i % 2 == 0) x = add(x, one);
-    else add_to(x, one);
+    if (i % 2 == 0)
+      x = add(x, one);
+    else
+      add_to(x, one);
   }
   EXPECT_THROW(x.wait(), ValueError);
 }

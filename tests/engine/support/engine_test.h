@@ -34,7 +34,9 @@ struct Drive {
 };
 
 inline std::string name_of(EngineMode mode) {
-  return mode == EngineMode::threaded ? "threaded" : mode == EngineMode::synchronous ? "synchronous" : "caller";
+  return mode == EngineMode::threaded      ? "threaded"
+         : mode == EngineMode::synchronous ? "synchronous"
+                                           : "caller";
 }
 inline void PrintTo(const Drive& drive, std::ostream* out) {
   *out << name_of(drive.mode) << "_" << drive.threads << (drive.run_inline ? "_inline" : "_tasks");

@@ -1,4 +1,5 @@
-// gate.h: what concurrency tests wait on instead of the clock: a gate that kernels stop at, and a watch on hangs.
+// gate.h: what concurrency tests wait on instead of the clock: a gate that kernels stop at, and a watch on
+// hangs.
 #pragma once
 
 #include <chrono>
@@ -73,7 +74,8 @@ class OpenAtEnd {
   Gate& gate_;
 };
 
-/// True as soon as `condition` is, false if it does not become so in time. For states without anything to wait on.
+/// True as soon as `condition` is, false if it does not become so in time. For states without anything to
+/// wait on.
 inline bool eventually(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!condition()) {

@@ -48,8 +48,9 @@ std::vector<T> values(const Tensor& tensor) {
 template <class To, class From>
 void copy_elements(const KernelContext& context) {
   To* out = context.output().as<To>();
-  for_each_offset(context.input(0),
-                  [&](std::int64_t offset) { *out++ = static_cast<To>(context.input(0).as<From>()[offset]); });
+  for_each_offset(context.input(0), [&](std::int64_t offset) {
+    *out++ = static_cast<To>(context.input(0).as<From>()[offset]);
+  });
 }
 
 inline void copy_kernel(const KernelContext& context) {
@@ -91,11 +92,12 @@ KernelFn binary_kernel(Function function) {
 inline void register_test_kernels(KernelRegistry& registry) {
   registry.add("add", DeviceType::cpu, binary_kernel([](auto a, auto b) { return a + b; }));
   registry.add("multiply", DeviceType::cpu, binary_kernel([](auto a, auto b) { return a * b; }));
-  for (const char* name : {"astype", "contiguous", "to_device"}) registry.add(name, DeviceType::cpu, copy_kernel);
+  for (const char* name : {"astype", "contiguous", "to_device"})
+    registry.add(name, DeviceType::cpu, copy_kernel);
 }
 
-/// A custom Op of any number of inputs whose output has input 0's shape and dtype (float64[1] without inputs). Its cost
-/// is unknown, so it is a task of its own.
+/// A custom Op of any number of inputs whose output has input 0's shape and dtype (float64[1] without
+/// inputs). Its cost is unknown, so it is a task of its own.
 inline Op custom_op(std::string name) {
   Op op;
   op.name = std::move(name);
@@ -138,7 +140,8 @@ const Op& add_throwing(Engine& engine, std::string name, Error error) {
 }
 
 /// A ready float64 tensor of `count` elements that hold `first`, `first + step`, ….
-inline Tensor ramp(Engine& engine, std::int64_t count, double first = 0, double step = 1, Device device = {}) {
+inline Tensor ramp(Engine& engine, std::int64_t count, double first = 0, double step = 1,
+                   Device device = {}) {
   Tensor tensor = engine.allocate(DType::float64, {count}, device);
   auto* data = static_cast<double*>(Engine::mutable_data(tensor));
   for (std::int64_t i = 0; i < count; ++i) data[i] = first + step * static_cast<double>(i);
@@ -154,7 +157,9 @@ inline Tensor call(Engine& engine, const Op& op, const std::vector<Tensor>& inpu
   for (const Tensor& input : inputs) pointers.push_back(&input);
   return engine.apply(op, pointers, {}, site);
 }
-inline Tensor add(const Tensor& a, const Tensor& b) { return a.engine().apply(a.engine().op("add"), {&a, &b}); }
+inline Tensor add(const Tensor& a, const Tensor& b) {
+  return a.engine().apply(a.engine().op("add"), {&a, &b});
+}
 inline Tensor multiply(const Tensor& a, const Tensor& b) {
   return a.engine().apply(a.engine().op("multiply"), {&a, &b});
 }
