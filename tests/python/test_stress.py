@@ -1,6 +1,7 @@
 # test_stress.py: Python threads issue, read, fail, dump and drop for a while; every value is checked.
-from __future__ import contextlib
+from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
