@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <thread>
 
 #include <thalweg/engine.h>
 #include <thalweg/kernel.h>
@@ -30,6 +31,7 @@ class alignas(64) Operator : public Message {
     self->claim.store(0, std::memory_order_relaxed);
     self->parts.store(1, std::memory_order_relaxed);
     self->guards.store(1, std::memory_order_relaxed);
+    self->hold_.store(kPrivate, std::memory_order_relaxed);
     self->node = nullptr;
     self->kernel = nullptr;
     self->record = nullptr;
@@ -71,11 +73,42 @@ class alignas(64) Operator : public Message {
   /// The id while nobody has begun to run it; whoever swaps it to 0 runs it, and sets kFinished when its
   /// outputs are done. Ids are never reused, slots are.
   alignas(64) std::atomic<std::uint64_t> claim{0};
+
+ private:
+  /// Whether a dump may read the operands: nobody else sees the operator, it holds them, a dump reads them,
+  /// they went.
+  enum Hold : std::uint8_t { kPrivate, kHeld, kPinned, kLetGo };
+  std::atomic<std::uint8_t> hold_{kPrivate};
+
+ public:
   /// The run itself and, once its guard was put, the flow task: the slot is reaped when both are over.
   std::atomic<std::uint32_t> parts{1};
   /// Puts that its node still waits for: the creation guard and one for every producer of another device's
   /// graph.
   std::atomic<std::uint32_t> guards{1};
+  /// Baton, before others may run it: from now on a dump may look at its operands.
+  void show_operands() noexcept { hold_.store(kHeld, std::memory_order_relaxed); }
+  /// Baton: true if it has not let go of its operands; it then keeps them until `unpin`, well under a
+  /// microsecond later.
+  bool pin() noexcept {
+    std::uint8_t held = kHeld;
+    return hold_.compare_exchange_strong(held, kPinned, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void unpin() noexcept { hold_.store(kHeld, std::memory_order_release); }
+  /// Whoever ran it, before the first reference on an operand is dropped. Waits for a dump that has it
+  /// pinned.
+  void let_go() noexcept {
+    if (hold_.load(std::memory_order_relaxed) == kPrivate) return;
+    std::uint8_t held = kHeld;
+    // Acquire pairs with the release in unpin(): the dump has read the operands before their slots are used
+    // again.
+    for (int spins = 0;
+         !hold_.compare_exchange_weak(held, kLetGo, std::memory_order_acquire, std::memory_order_relaxed);
+         ++spins) {
+      held = kHeld;
+      if (spins > 64) std::this_thread::yield();
+    }
+  }
   OperatorNode* node = nullptr;
   /// Present while recording.
   OperatorRecord* record = nullptr;

@@ -44,17 +44,12 @@ void copy_operator(OperatorRecord& record, const Operator& op) {
 
 /// Copies the operands of an operator that may run, end and drop them at any moment: they are read only while
 /// it is pinned. False if it has let go of them, which is the last thing before its results are there.
-template <class Launched>
-bool copy_pinned_operands(OperatorRecord& record, Launched& op) {
+bool copy_pinned_operands(OperatorRecord& record, Operator& op) {
   make_room(record, op);
-  if constexpr (requires { op.pin(); }) {
-    if (!op.pin()) return false;
-    const std::unique_ptr<Launched, void (*)(Launched*)> pinned(&op, [](Launched* self) { self->unpin(); });
-    copy_operands(record, op);
-    return true;
-  } else {
-    return op.claim.load(std::memory_order_acquire) != Operator::kFinished;
-  }
+  if (!op.pin()) return false;
+  const std::unique_ptr<Operator, void (*)(Operator*)> pinned(&op, [](Operator* self) { self->unpin(); });
+  copy_operands(record, op);
+  return true;
 }
 
 void add_launched(Snapshot& snapshot, Operator& op) {

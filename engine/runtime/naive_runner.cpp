@@ -148,9 +148,18 @@ void NaiveRunner::launch(Operator& op, Outputs& outputs, const RunScope& scope) 
       *op.kernel, *op.op, op.attributes, {views, ins.size()}, {views + ins.size(), outs.size()}, scope});
 }
 
+/// Before anyone can see the outputs: who sees them finds the record complete, and nobody writes to it after.
+static void end_record(Operator& op, OperatorState state) noexcept {
+  if (op.record == nullptr) return;
+  op.record->end_ns.store(now_ns(), std::memory_order_relaxed);
+  op.record->state.store(state, std::memory_order_release);
+}
+
 /// Inputs go before the outputs become ready, so that a consumer that starts at once finds them dead and can
 /// have their buffers.
 void NaiveRunner::publish(Operator& op, Outputs& outputs) noexcept {
+  end_record(op, OperatorState::ready);
+  op.let_go();
   for (Operand* input : op.inputs()) input->unref();
   const auto operands = op.outputs();
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -163,6 +172,8 @@ void NaiveRunner::publish(Operator& op, Outputs& outputs) noexcept {
 }
 
 void NaiveRunner::publish_failure(Operator& op, Failure* failure, bool input0_lost) noexcept {
+  end_record(op, OperatorState::failed);
+  op.let_go();
   failure->ref();  // an input may hold the only reference
   const auto inputs = op.inputs();
   const bool keep_input0 = op.in_place && !input0_lost;
@@ -229,18 +240,7 @@ RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort
       publish_failure(op, failure, outputs.donated_input0);
       failure->unref();
     }
-    if (!failed) {
-      // The record is complete before anyone can see the value.
-      if (record != nullptr) {
-        record->end_ns.store(now_ns(), std::memory_order_relaxed);
-        record->state.store(OperatorState::ready, std::memory_order_release);
-      }
-      publish(op, outputs);
-    }
-  }
-  if (record != nullptr && failed) {
-    record->end_ns.store(now_ns(), std::memory_order_relaxed);
-    record->state.store(OperatorState::failed, std::memory_order_release);
+    if (!failed) publish(op, outputs);
   }
   return RunResult::done;
 }

@@ -152,7 +152,9 @@ class OperatorNode final : public tbb::flow::composite_node<std::tuple<tbb::flow
         : continue_node(graph, 1, [&arena, &node, fired](const Message&) noexcept { fired(arena, node); }),
           node_(node),
           arena_(arena) {}
-    void reset() { reset_node(tbb::flow::rf_clear_edges); }
+    /// Only the counts: the node has no stock successors, and the tail of its last flow task may still look
+    /// at the empty list of them, which a full reset would clear.
+    void reset() { reset_receiver(tbb::flow::rf_clear_edges); }
     void expect_one_more(tbb::flow::sender<Message>& producer) { register_predecessor(producer); }
 
    private:

@@ -72,6 +72,7 @@ bool PerDeviceThreadNodeRunner::launch(Operator* op) {
     }
   }
   op->parts.store(2, std::memory_order_relaxed);
+  op->show_operands();
   // Release: a helper or the flow task that claims the operator sees it complete.
   op->claim.store(op->id, std::memory_order_release);
   arena.start();

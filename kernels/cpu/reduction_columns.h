@@ -27,22 +27,30 @@ class ColumnTile {
 
   /// Combines rows [begin, end) of `rows`; afterwards `values()` has one result per column.
   void reduce(const In* data, const LoopNest<1>& rows, std::int64_t begin, std::int64_t end) noexcept {
-    const std::int64_t row_stride = rows.inner_stride(0);
     rows.run(begin, end, [&](const auto& at, std::int64_t count) {
-      const In* row = data + at[0];
-      for (std::int64_t done = 0; done < count;) {
-        const std::int64_t taken = add_rows(row + done * row_stride, row_stride, count - done);
-        done += taken;
-        rows_in_block_ += taken;
-        if (rows_in_block_ == kLeafRows) push_block();
-      }
+      take_rows(data + at[0], rows.inner_stride(0), count);
     });
+    finish();
+  }
+
+  /// The same for `count` rows `row_stride` apart.
+  void reduce_even(const In* data, std::int64_t row_stride, std::int64_t count) noexcept {
+    take_rows(data, row_stride, count);
     finish();
   }
 
   const Acc* values() const noexcept { return block_; }
 
  private:
+  void take_rows(const In* data, std::int64_t row_stride, std::int64_t count) noexcept {
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t taken = add_rows(data + done * row_stride, row_stride, count - done);
+      done += taken;
+      rows_in_block_ += taken;
+      if (rows_in_block_ == kLeafRows) push_block();
+    }
+  }
+
   /// Combines some of the next rows of a block, at most `count`, and returns how many.
   std::int64_t add_rows(const In* row, std::int64_t row_stride, std::int64_t count) noexcept {
     if (rows_in_block_ == 0) {
@@ -196,9 +204,7 @@ class ColumnReduction {
                      Acc* result) const noexcept {
     const std::int64_t width = plan_.columns;
     const std::int64_t wide_rows = rows / folded_;
-    LoopNest<1> nest;
-    nest.add(wide_rows, {folded_ * width});
-    if (wide_rows > 0) tile->reduce(data, nest, 0, wide_rows);
+    if (wide_rows > 0) tile->reduce_even(data, folded_ * width, wide_rows);
     for (std::int64_t column = 0; column < width; ++column) {
       PairwiseTree<Reducer> tree;
       for (std::int64_t i = 0; i < folded_ && wide_rows > 0; ++i)

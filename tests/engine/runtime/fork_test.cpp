@@ -193,13 +193,18 @@ TEST_P(ForkTest, AValueInFlightElsewhereIsAValueOrAnErrorInTheChild) {
   issuer.join();
 }
 
+/// ThreadSanitizer allows no threads after a fork.
+EngineOptions options_for_child(EngineOptions options) {
+#if defined(__SANITIZE_THREAD__)
+  options.mode = EngineMode::synchronous;
+#endif
+  return options;
+}
+
 TEST_P(ForkTest, ANewEngineInTheChildWorks) {
   chain(engine, 3);
+  const EngineOptions options = options_for_child(GetParam().options());
   EXPECT_EQ(in_child([&] {
-              EngineOptions options = GetParam().options();
-#if defined(__SANITIZE_THREAD__)
-              options.mode = EngineMode::synchronous;  // ThreadSanitizer allows no threads after a fork
-#endif
               Engine fresh(options, &register_test_kernels);
               add_custom(fresh, "step");
               return chain(fresh, 10) == 12;

@@ -57,7 +57,9 @@ TEST_P(ShutdownTest, MayRaceWithIssuingThreads) {
         for (;;) {
           const Tensor x = call(engine, step, {});
           issued.fetch_add(1);
-          if (issued.load() % 8 == 0) EXPECT_EQ(item(x), 1);
+          if (issued.load() % 8 == 0) {
+            EXPECT_EQ(item(x), 1);
+          }
         }
       } catch (const EngineError&) {
         // the engine was shut down
