@@ -63,8 +63,7 @@ class alignas(64) Operand {
     return operand;
   }
 
-  // --- state
-  // ---------------------------------------------------------------------------------------------------
+  // --- state ---
   OperandState state() const noexcept {
     // Acquire pairs with the release in complete(): who sees ready sees the buffer filled.
     const std::uintptr_t word = state_.load(std::memory_order_acquire);
@@ -105,8 +104,7 @@ class alignas(64) Operand {
     return static_cast<std::byte*>(buffer_->data()) + meta.offset * item_size(meta.dtype);
   }
 
-  // --- counts
-  // --------------------------------------------------------------------------------------------------
+  // --- counts ---
   void ref() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void unref() noexcept {
     if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)

@@ -67,8 +67,7 @@ class alignas(64) Operator : public Message {
   Attributes attributes;
   const KernelFn* kernel = nullptr;
 
-  // --- running
-  // -------------------------------------------------------------------------------------------------
+  // --- running ---
   static constexpr std::uint64_t kFinished = ~std::uint64_t{0};
   /// The id while nobody has begun to run it; whoever swaps it to 0 runs it, and sets kFinished when its
   /// outputs are done. Ids are never reused, slots are.
@@ -113,8 +112,7 @@ class alignas(64) Operator : public Message {
   /// Present while recording.
   OperatorRecord* record = nullptr;
 
-  // --- LogicalGraph (baton) and its lists: a cache line of the baton holder's
-  // -------------------------------------
+  // --- LogicalGraph (baton) and its lists: a cache line of the baton holder's ---
   alignas(64) Operator* live_previous = nullptr;
   Operator* live_next = nullptr;
   Operator* next_retired = nullptr;
