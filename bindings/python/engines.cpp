@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 #include "errors.h"
 #include "parallelism.h"
 #include "sites.h"
@@ -88,7 +90,13 @@ void* release_gil() {
 
 void reacquire_gil(void* token) {
   if (token == nullptr) return;
-  PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+  try {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+  } catch (...) {
+    // The interpreter is going away and ends this thread by unwinding it, which C++ destructors on the stack
+    // do not allow: the thread stays here instead, as Python 3.13 and later do themselves.
+    for (;;) pause();
+  }
   --released_calls;
 }
 

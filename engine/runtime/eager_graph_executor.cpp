@@ -119,6 +119,8 @@ void EagerGraphExecutor::flush() {
 /// Counts an operator in if the limits leave room. An operator larger than the byte limit enters when nothing
 /// is in flight.
 bool EagerGraphExecutor::try_reserve(std::uint64_t mine) noexcept {
+  if (settling_.load(std::memory_order_relaxed)) [[unlikely]]
+    return false;
   std::uint64_t word = in_flight_.load(std::memory_order_relaxed);
   do {
     const auto operators = static_cast<std::int64_t>(word >> kCountShift);
@@ -336,20 +338,22 @@ void EagerGraphExecutor::rebuild(int threads) {
   give_baton();
 }
 
-/// With the baton: returns when everything sent up to now has finished and its slots are back. What is sent
-/// meanwhile stays in the queue.
+/// With the baton: returns when everything sent has finished and its slots are back. Application threads are
+/// held back meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait
+/// for them.
 void EagerGraphExecutor::settle() noexcept {
-  drain();
-  while (!graph_.empty()) {
+  settling_.store(true, std::memory_order_seq_cst);
+  for (;;) {
     const std::uint64_t finished = progress_.finished();
-    reap();
-    free_released();
-    if (graph_.empty()) return;
+    drain();
+    if (graph_.empty()) break;
     if (runner_->parked() > 0) runner_->retry_parked();
     if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
     const std::uint64_t left = graph_.count_before(~std::uint64_t{0});
     progress_.sleep_until(finished + left, std::chrono::milliseconds(1));
   }
+  settling_.store(false, std::memory_order_seq_cst);
+  progress_.wake();
 }
 
 void EagerGraphExecutor::drain_all() noexcept {

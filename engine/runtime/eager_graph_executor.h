@@ -140,6 +140,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
 
   // Operators (high 24 bits) and bytes in units of 64 (low 40) issued and not finished, in one word.
   alignas(64) std::atomic<std::uint64_t> in_flight_{0};
+  std::atomic<bool> settling_{false};
   std::atomic<std::int64_t> max_operators_;
   std::atomic<std::int64_t> max_bytes_;
 

@@ -41,6 +41,11 @@ void refuse_inside_task(const char* what) {
   }
 }
 
+EngineOptions with_usable_mode(EngineOptions options) {
+  if (in_forked_child()) options.mode = EngineMode::synchronous;
+  return options;
+}
+
 const EngineOptions& checked(const EngineOptions& options) {
   if (options.perDevicePerProcess) {
     throw EngineError(
@@ -59,7 +64,7 @@ const EngineOptions& checked(const EngineOptions& options) {
 }  // namespace
 
 Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels register_kernels)
-    : options(checked(engine_options)),
+    : options(with_usable_mode(checked(engine_options))),
       devices(options.cpu_devices),
       threads(resolve_threads(options.num_threads)),
       naive(kernels, devices, options, failures),

@@ -2,6 +2,7 @@
 #include "runtime/fork.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -24,6 +25,9 @@ Watched& watched() {
   return *instance;
 }
 
+std::atomic<bool> used_threads{false};
+std::atomic<bool> forked_child{false};
+
 void prepare() {
   watched().lock.lock();
   for (EagerGraphExecutor* executor : watched().executors) executor->before_fork();
@@ -37,6 +41,7 @@ void parent() {
 }
 
 void child() {
+  if (used_threads.load()) forked_child.store(true);
   PoolLocks::unlock_all();
   for (EagerGraphExecutor* executor : watched().executors) executor->after_fork_in_child();
   watched().lock.unlock();
@@ -49,7 +54,10 @@ void handle_forks() {
   std::call_once(once, [] { pthread_atfork(prepare, parent, child); });
 }
 
+bool in_forked_child() noexcept { return forked_child.load(std::memory_order_relaxed); }
+
 void watch_forks(EagerGraphExecutor& executor) {
+  used_threads.store(true);
   std::lock_guard guard(watched().lock);
   watched().executors.push_back(&executor);
 }

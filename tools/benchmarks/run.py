@@ -161,6 +161,8 @@ def main() -> int:
 
     print(f"\n## {options.name}\n\n{table(options.name, report['rows'])}\n")
     print("\n".join(flat_facts(machine) + flat_facts(report["facts"])))
+    if machine["load average before"] > machine["cores"] / 2:
+        print("NOTE the machine was busy; see the load average", file=sys.stderr)
     for failure in report["failures"]:
         print(f"FAILED {failure}", file=sys.stderr)
     if options.json:

@@ -149,6 +149,31 @@ TEST_P(WaitTest, AKernelMayWaitForAValueIssuedBefore) {
   earlier = Tensor();
 }
 
+/// A kernel that had to wait for a permit runs on the stack of the operator that ran before it, which may have kept its
+/// consumer for itself: the very value the kernel waits for.
+TEST_P(WaitTest, ADeferredKernelMayWaitForTheConsumerOfTheOneBeforeIt) {
+  Engine other(options(), &register_test_kernels);
+  Op quick = custom_op("quick");
+  quick.ns_per_element = 0.5F;  // the waiting caller runs it and holds the permit meanwhile
+  const Op& first = other.register_operator(quick, [](const KernelContext& context) {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    sum_kernel(context);
+  });
+  Tensor last;
+  const Op& step = add_custom(other, "step");
+  const Op& reader = add_custom(other, "reader", [&](const KernelContext&) { last.wait(); });
+  for (int round = 0; round < 100; ++round) {
+    const Tensor root = call(other, first, {filled(other, 1, 0)});
+    last = call(other, step, {call(other, step, {root})});
+    const Tensor result = call(other, reader, {});
+    root.wait();
+    ASSERT_EQ(item(result), 1);
+    ASSERT_EQ(item(last), 3);
+    other.drain();
+  }
+  last = Tensor();
+}
+
 TEST_P(WaitTest, KernelsThatFailWhileTheyWaitHandTheErrorOn) {
   Engine other(options(), &register_test_kernels);
   const Op& bad = add_throwing(other, "bad", IndexError("inner"));
