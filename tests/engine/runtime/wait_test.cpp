@@ -149,8 +149,8 @@ TEST_P(WaitTest, AKernelMayWaitForAValueIssuedBefore) {
   earlier = Tensor();
 }
 
-/// A kernel that had to wait for a permit runs on the stack of the operator that ran before it, which may have kept its
-/// consumer for itself: the very value the kernel waits for.
+/// A kernel that had to wait for a permit runs on the stack of the operator that ran before it, which may
+/// have kept its consumer for itself: the very value the kernel waits for.
 TEST_P(WaitTest, ADeferredKernelMayWaitForTheConsumerOfTheOneBeforeIt) {
   Engine other(options(), &register_test_kernels);
   Op quick = custom_op("quick");
