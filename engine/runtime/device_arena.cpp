@@ -163,7 +163,8 @@ OperatorNode* DeviceArena::run_or_defer(Operator* op) noexcept {
   }
   OperatorNode* next = execute_(owner_, op, use_worklist_);
   release_permit();
-  run_deferred();
+  // With a consumer in hand nothing else may run on this stack first: it could wait for the very consumer.
+  next != nullptr ? wake_deferred() : run_deferred();
   return next;
 }
 
@@ -214,8 +215,13 @@ void DeviceArena::suspend_body(Operand& operand) {
   if (try_acquire_permit()) return;
   // As many bodies run as may: wait for one of them to hand its permit over.
   tbb::task::suspend([this](tbb::task::suspend_point point) {
-    push_deferred({nullptr, point});
-    wake_deferred();  // a permit may have come back before the entry was on the list
+    // The closure lies on the suspended stack, which may go on as soon as the entry is on the list: copy what
+    // is needed, and keep the arena until we are out of it.
+    DeviceArena* const arena = this;
+    arena->tbb_->graph->reserve_wait();
+    arena->push_deferred({nullptr, point});
+    arena->wake_deferred();  // a permit may have come back before the entry was on the list
+    arena->tbb_->graph->release_wait();
   });
 }
 
@@ -243,7 +249,7 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
           if (part == 0) return work();
           if (next.load(std::memory_order_relaxed) >= chunks || !arena.try_acquire_permit()) return;
           {
-            const EngineTask task(EngineTask::Kind::kernel, nullptr);
+            const EngineTask task(EngineTask::Kind::kernel, &arena);
             work();
           }
           arena.return_permit();

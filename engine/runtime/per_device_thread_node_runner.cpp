@@ -133,7 +133,8 @@ OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consume
   }
   // Runs inside a flow task of the arena, which keeps the arena alive after the operator is gone.
   part_over(op);
-  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked();
+  // With a consumer in hand nothing else may run first: it could wait for the very consumer.
+  if (next == nullptr && parked_count_.load(std::memory_order_acquire) > 0) retry_parked();
   return next;
 }
 
