@@ -29,6 +29,9 @@ class SlabPool {
     return magazine.slots[--magazine.count];
   }
 
+  /// Makes the pool's shared part, which must not happen for the first time while another thread forks.
+  static void prepare() { static_cast<void>(shared()); }
+
   static void give(T* slot) noexcept {
     Magazine& magazine = magazine_;
     if (magazine.state != State::open) [[unlikely]]

@@ -90,7 +90,9 @@ DeviceArena::DeviceArena(Device device, int threads, bool use_worklist, void* ow
       owner_(owner),
       execute_(execute),
       task_over_(task_over),
-      tbb_(std::make_unique<Tbb>(threads)) {}
+      tbb_(std::make_unique<Tbb>(threads)) {
+  SlabPool<ReadyBatch>::prepare();
+}
 
 DeviceArena::~DeviceArena() {
   if (device_thread_.joinable()) {

@@ -77,6 +77,9 @@ Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels
       constructor(ops, executor) {
   register_builtin_ops(ops);
   if (register_kernels != nullptr) register_kernels(kernels);
+  SlabPool<Buffer>::prepare();
+  SlabPool<Operand>::prepare();
+  SlabPool<Operator>::prepare();
   handle_forks();
   if (eager != nullptr) {
     eager->set_id_source([](void* self) { return static_cast<GraphConstructor*>(self)->next_id(); },
