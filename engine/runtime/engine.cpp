@@ -80,6 +80,8 @@ Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels
   SlabPool<Buffer>::prepare();
   SlabPool<Operand>::prepare();
   SlabPool<Operator>::prepare();
+  PoolLocks::add(&freeze_lock);
+  PoolLocks::add(&record_lock);
   handle_forks();
   if (eager != nullptr) {
     eager->set_id_source([](void* self) { return static_cast<GraphConstructor*>(self)->next_id(); },
@@ -89,6 +91,8 @@ Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels
 }
 
 Engine::Impl::~Impl() {
+  PoolLocks::remove(&freeze_lock);
+  PoolLocks::remove(&record_lock);
   if (eager != nullptr) forget_forks(*eager);
 }
 
