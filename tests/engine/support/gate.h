@@ -49,6 +49,10 @@ class Gate {
     std::unique_lock guard(lock_);
     return changed_.wait_for(guard, kPatience, [&] { return arrived_ >= count; });
   }
+  bool is_open() {
+    const std::lock_guard guard(lock_);
+    return open_;
+  }
   int arrived() {
     const std::lock_guard guard(lock_);
     return arrived_;
