@@ -105,9 +105,10 @@ void Tensor::on_ready(std::function<void()> callback) const {
     const EngineTask task(EngineTask::Kind::callback, nullptr);
     owner->call();
   };
+  GraphExecutor* const executor = operand_->executor;  // the callback may drop this very handle
   if (operand_->add_waiter(waiter.get())) {
     waiter.release();
-    operand_->executor->flush();
+    executor->flush();
     return;
   }
   const EngineTask task(EngineTask::Kind::callback, nullptr);
