@@ -350,6 +350,11 @@ void EagerGraphExecutor::settle() noexcept {
     if (runner_->parked() > 0) runner_->retry_parked();
     if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
     const std::uint64_t left = graph_.count_before(~std::uint64_t{0});
+    if (left == 0) {
+      // The last one woke us before its flow task was over, perhaps on its own core: let it get there.
+      std::this_thread::yield();
+      continue;
+    }
     progress_.sleep_until(finished + left, std::chrono::milliseconds(1));
   }
   settling_.store(false, std::memory_order_seq_cst);
