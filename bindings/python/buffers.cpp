@@ -1,7 +1,9 @@
 // buffers.cpp: Python's buffer protocol in both directions.
 #include "buffers.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -46,13 +48,23 @@ DType integer_dtype(std::int64_t bytes, bool is_signed) {
   }
 }
 
-/// The dtype of a struct-module format; nothing for the ones without (float16, complex, foreign byte order,
+/// True for the formats of the other byte order.
+bool is_swapped(const char* format) noexcept {
+  constexpr bool little = std::endian::native == std::endian::little;
+  return format != nullptr && (*format == (little ? '>' : '<') || (little && *format == '!'));
+}
+
+/// Reverses the bytes of each element.
+void swap_bytes(void* data, std::int64_t bytes, std::int64_t item) {
+  auto* element = static_cast<std::byte*>(data);
+  for (std::int64_t at = 0; at < bytes; at += item) std::reverse(element + at, element + at + item);
+}
+
+/// The dtype of a struct-module format of either byte order; nothing for the ones without (float16, complex,
 /// records).
 std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
   std::string_view text = format == nullptr ? "B" : format;
-  constexpr bool little = std::endian::native == std::endian::little;
-  const char order = text.empty() ? 0 : text.front();
-  if (order == '@' || order == '=' || order == (little ? '<' : '>')) text.remove_prefix(1);
+  if (!text.empty() && std::string_view("@=<>!").find(text.front()) != text.npos) text.remove_prefix(1);
   if (text.size() != 1) return std::nullopt;
   switch (text.front()) {
     case '?': return DType::bool_;
@@ -136,8 +148,10 @@ Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> d
                                                : byte_strides(contiguous_strides(shape), view.itemsize);
   Tensor result = engine.allocate(read_as, shape, device);
   void* target = Engine::mutable_data(result);
-  copy_bytes(view.len,
-             [&] { copy_to_c_order(target, view.buf, shape, strides, std::size_t(view.itemsize)); });
+  copy_bytes(view.len, [&] {
+    copy_to_c_order(target, view.buf, shape, strides, std::size_t(view.itemsize));
+    if (own && is_swapped(view.format)) swap_bytes(target, view.len, view.itemsize);
+  });
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include <thalweg/engine.h>
 
@@ -19,6 +20,10 @@ Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> d
 /// A ready tensor from a number or nested lists and tuples of numbers; throws ShapeError naming a ragged row,
 /// and returns an empty tensor if something else is among them.
 Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype, Device device);
+
+/// What NumPy makes of lists that hold its scalars or arrays, for which `from_nested` returned nothing.
+/// Throws DTypeError led by `op` for other things and for lists of tensors.
+py::object array_of_mixed(std::string_view op, PyObject* lists);
 
 /// Nested lists of the elements of `tensor`; waits.
 py::object to_nested(const Tensor& tensor);

@@ -30,33 +30,43 @@ const char* mode_name(EngineMode mode) {
   return "sync";
 }
 
+template <class T>
+T option(const std::string& name, py::handle value, const char* expected) {
+  try {
+    return value.cast<T>();
+  } catch (const py::cast_error&) {
+    throw DTypeError("Engine: option '" + name + "' must be " + expected + ", not " +
+                     std::string(py::str(py::repr(value))));
+  }
+}
+
 /// The environment's options, overlaid with keyword arguments named as in EngineOptions.
 EngineOptions options_from(const py::kwargs& keywords, bool* test_operators) {
   EngineOptions options = EngineOptions::from_environment();
   for (const auto& [key, value] : keywords) {
     const std::string name = py::str(key);
     if (name == "mode")
-      options.mode = parse_mode(value.cast<std::string>());
+      options.mode = parse_mode(option<std::string>(name, value, "a str"));
     else if (name == "num_threads")
-      options.num_threads = value.cast<int>();
+      options.num_threads = option<int>(name, value, "an int");
     else if (name == "cpu_devices")
-      options.cpu_devices = value.cast<int>();
+      options.cpu_devices = option<int>(name, value, "an int");
     else if (name == "max_operators_in_flight")
-      options.max_operators_in_flight = value.cast<std::int64_t>();
+      options.max_operators_in_flight = option<std::int64_t>(name, value, "an int");
     else if (name == "max_bytes_in_flight")
-      options.max_bytes_in_flight = value.cast<std::int64_t>();
+      options.max_bytes_in_flight = option<std::int64_t>(name, value, "an int");
     else if (name == "memory_limit")
-      options.memory_limit = value.cast<std::int64_t>();
+      options.memory_limit = option<std::int64_t>(name, value, "an int");
     else if (name == "cache_limit")
-      options.cache_limit = value.cast<std::int64_t>();
+      options.cache_limit = option<std::int64_t>(name, value, "an int");
     else if (name == "run_inline")
-      options.run_inline = value.cast<bool>();
+      options.run_inline = option<bool>(name, value, "a bool");
     else if (name == "perDevicePerProcess")
-      options.perDevicePerProcess = value.cast<bool>();
+      options.perDevicePerProcess = option<bool>(name, value, "a bool");
     else if (name == "name")
-      options.name = value.cast<std::string>();
+      options.name = option<std::string>(name, value, "a str");
     else if (name == "test_operators")
-      *test_operators = value.cast<bool>();
+      *test_operators = option<bool>(name, value, "a bool");
     else
       throw AttributeError("Engine: unknown option '" + name + "'");
   }
@@ -113,10 +123,10 @@ void add_life(Class& type) {
       "Stops accepting operators, finishes what was issued, stops the threads. Returns texts of unread "
       "failures.");
   type.def_property_readonly("closed", [](EngineHandle& self) { return self->is_shut_down(); });
-  type.def_property_readonly("mode", [](EngineHandle& self) { return mode_name(self->options().mode); });
+  type.def_property_readonly("mode", [](EngineHandle& self) { return mode_name(self->mode()); });
   type.def_property_readonly("name", [](EngineHandle& self) { return self->options().name; });
   type.def("__repr__", [](EngineHandle& self) {
-    return "<thalweg.Engine '" + self->options().name + "' (" + mode_name(self->options().mode) + ")>";
+    return "<thalweg.Engine '" + self->options().name + "' (" + mode_name(self->mode()) + ")>";
   });
 }
 
@@ -139,9 +149,8 @@ void add_control(Class& type) {
   type.def(
       "set_num_threads",
       [](EngineHandle& self, int count) {
-        if (count < 0) throw ValueError("set_num_threads: expected 0 or more, got " + std::to_string(count));
-        allow_parallelism(count);
         self->set_num_threads(count);
+        allow_parallelism(count);
       },
       py::arg("count"),
       "Drains, then goes on with `count` threads a device (0: as many as the process may use).");

@@ -49,13 +49,8 @@ constexpr const char* kBuiltinNames[] = {
     "index",
     "slice_assign",
     "index_assign",
-    "where",
+    "mask_assign",
     "reshape",
-    "permute_dims",
-    "broadcast_to",
-    "astype",
-    "contiguous",
-    "to_device",
 };
 static_assert(std::size(kBuiltinNames) == static_cast<std::size_t>(Builtin::count_));
 
@@ -133,8 +128,8 @@ const std::vector<std::uint32_t>& builtin_ids() {
 
 Engine* make_engine(EngineOptions options, bool test_operators) {
   options.hooks = host_hooks();
-  allow_parallelism(options.num_threads);
   auto engine = std::make_unique<Engine>(options, register_cpu_kernels);
+  allow_parallelism(options.num_threads);
   if (test_operators) register_test_operators(*engine);
   return engine.release();
 }

@@ -40,13 +40,8 @@ enum class Builtin : std::uint8_t {
   index,
   slice_assign,
   index_assign,
-  where,
+  mask_assign,
   reshape,
-  permute_dims,
-  broadcast_to,
-  astype,
-  contiguous,
-  to_device,
   count_,
 };
 

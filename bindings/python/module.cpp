@@ -42,6 +42,11 @@ void add_imports(py::module_& module) {
       py::arg("object"), py::arg("dtype") = py::none(), py::arg("device") = py::none(),
       "A tensor from a number or nested lists of numbers; None if something else is among them.");
   module.def(
+      "array_of_mixed",
+      [](const std::string& name, py::handle lists) { return array_of_mixed(name, lists.ptr()); },
+      py::arg("name"), py::arg("lists"),
+      "What NumPy makes of nested lists that hold its scalars or arrays; DTypeError for other things.");
+  module.def(
       "from_buffer",
       [](py::handle object, py::handle device) {
         Engine& engine = current_engine();

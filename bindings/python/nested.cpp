@@ -7,6 +7,7 @@
 #include "buffers.h"
 #include "errors.h"
 #include "operands.h"
+#include "tensor_object.h"
 #include "values.h"
 
 namespace thalweg::python {
@@ -35,12 +36,13 @@ class NestedReader {
   std::vector<Scalar> values;
   DTypeKind widest = DTypeKind::boolean;
   bool beyond_int64 = false;
+  bool beyond_64_bits = false;
   bool negative = false;
 
  private:
   bool visit(PyObject* object, std::size_t level) {
     if (level == shape.size()) return is_sequence(object) ? ragged(object, level) : add(object);
-    if (!is_sequence(object)) return to_scalar(object) ? ragged(object, level) : false;
+    if (!is_sequence(object)) return is_number(object) ? ragged(object, level) : false;
     const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
     if (size != shape[level]) ragged(object, level);
     path_.push_back(0);
@@ -53,6 +55,16 @@ class NestedReader {
   }
 
   bool add(PyObject* object) {
+    // NumPy's float64 is a Python float as well, but one with a dtype of its own.
+    if (PyFloat_Check(object) && !PyFloat_CheckExact(object) && PyObject_HasAttrString(object, "dtype"))
+      return false;
+    if (thalweg::python::beyond_64_bits(object) != 0) {
+      const double rounded = PyLong_AsDouble(object);
+      if (rounded == -1 && PyErr_Occurred()) throw_python_error();
+      beyond_64_bits = true;
+      values.push_back(Scalar(rounded));
+      return true;
+    }
     const std::optional<Scalar> scalar = to_scalar(object);
     if (!scalar) return false;
     if (scalar->kind() == DTypeKind::floating) {
@@ -65,6 +77,8 @@ class NestedReader {
     values.push_back(*scalar);
     return true;
   }
+
+  static bool is_number(PyObject* object) noexcept { return PyLong_Check(object) || PyFloat_Check(object); }
 
   [[noreturn]] bool ragged(PyObject* object, std::size_t level) const {
     std::string row;
@@ -84,9 +98,15 @@ class NestedReader {
 DType natural_dtype(const NestedReader& reader) {
   if (reader.values.empty()) return kDefaultFloat;
   switch (reader.widest) {
-    case DTypeKind::boolean: return DType::bool_;
+    case DTypeKind::boolean:
+      if (!reader.beyond_64_bits) return DType::bool_;
+      break;
     case DTypeKind::floating: return kDefaultFloat;
     default: break;
+  }
+  if (reader.beyond_64_bits) {
+    raise_python(PyExc_OverflowError,
+                 "asarray: Python integer does not fit in 64 bits; give a floating dtype to round it");
   }
   if (reader.beyond_int64 && reader.negative) {
     raise_python(PyExc_OverflowError, "asarray: integers from below 0 to above 2**63 have no common dtype");
@@ -146,7 +166,7 @@ py::object list_of(const TensorView& view, const std::byte* data, std::size_t ax
 Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype, Device device) {
   NestedReader reader;
   if (!reader.read(object)) return {};
-  const DType target = dtype.value_or(natural_dtype(reader));
+  const DType target = dtype ? *dtype : natural_dtype(reader);
   for (const Scalar& value : reader.values) check_value(value, target);
   Tensor result = engine.allocate(target, reader.shape, device);
   visit_dtype(target, [&]<class T>() {
@@ -161,6 +181,35 @@ Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype,
     }
   });
   return result;
+}
+
+namespace {
+
+/// The first leaf of nested lists that is no Python number, borrowed; nullptr if there is none.
+PyObject* odd_leaf(PyObject* object) noexcept {
+  if (!is_sequence(object)) {
+    return PyLong_CheckExact(object) || PyBool_Check(object) || PyFloat_CheckExact(object) ? nullptr : object;
+  }
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
+    if (PyObject* odd = odd_leaf(PySequence_Fast_GET_ITEM(object, i))) return odd;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+py::object array_of_mixed(std::string_view op, PyObject* lists) {
+  PyObject* const odd = odd_leaf(lists);
+  if (odd != nullptr && is_tensor(odd)) {
+    throw DTypeError(std::string(op) + ": a list of tensors; join them with thalweg.stack or concat");
+  }
+  const py::dict modules = py::module_::import("sys").attr("modules");
+  if (modules.contains("numpy") && odd != nullptr && PyObject_HasAttrString(odd, "dtype")) {
+    const py::object array = modules["numpy"].attr("asarray")(py::handle(lists));
+    if (!array.attr("dtype").attr("hasobject").cast<bool>()) return array;
+  }
+  throw DTypeError(std::string(op) + ": expected numbers, found " +
+                   (odd == nullptr ? "rows of several lengths" : Py_TYPE(odd)->tp_name));
 }
 
 py::object edges_to_nested(const Tensor& tensor, std::int64_t edge) {

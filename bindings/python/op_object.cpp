@@ -55,7 +55,7 @@ class Inputs {
     // The condition of `where` says nothing about the dtype of the numbers beside it.
     const std::size_t first = self->name == "where" ? 1 : 0;
     for (std::size_t i = 0; i < count; ++i) {
-      any_float_ |= PyFloat_Check(args[i]);
+      any_float_ |= i >= first && PyFloat_Check(args[i]);
       if (!is_tensor(args[i])) continue;
       if (any_ == nullptr) any_ = &tensor_of(args[i]);
       if (i >= first && model_ == nullptr) model_ = &tensor_of(args[i]);

@@ -1,6 +1,7 @@
 // operands.cpp: numbers become constants, arrays are copied in.
 #include "operands.h"
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,23 @@ Tensor constant(Engine& engine, std::string_view op, const Scalar& scalar, DType
   return engine.constant(scalar, dtype, device);
 }
 
+/// An int that no integer dtype holds: next to floating values it is rounded, compared with integers it is
+/// beyond all of them.
+Tensor constant_of_large(Engine& engine, std::string_view op, PyObject* object, int sign, DType other,
+                         Device device) {
+  if (is_floating(other)) {
+    const double value = PyLong_AsDouble(object);
+    if (value == -1 && PyErr_Occurred()) throw_python_error();
+    return engine.constant(Scalar(value), other, device);
+  }
+  if (is_comparison(op)) {
+    return engine.constant(Scalar(sign * std::numeric_limits<double>::infinity()), DType::float64, device);
+  }
+  raise_python(PyExc_OverflowError, std::string(op) + ": Python integer " +
+                                        std::string(py::str(py::handle(object))) + " out of bounds for " +
+                                        std::string(name(other)));
+}
+
 [[noreturn]] void refuse(std::string_view op, PyObject* object) {
   std::string text =
       std::string(op) + ": expected a Tensor, a number or an array, not " + Py_TYPE(object)->tp_name;
@@ -44,6 +62,9 @@ bool is_comparison(std::string_view op) noexcept {
 }
 
 Tensor to_operand(Engine& engine, std::string_view op, PyObject* object, DType other, Device device) {
+  if (const int sign = beyond_64_bits(object)) {
+    return constant_of_large(engine, op, object, sign, other, device);
+  }
   if (const std::optional<Scalar> scalar = to_scalar(object)) {
     return constant(engine, op, *scalar, promote_scalar(other, *scalar), device);
   }

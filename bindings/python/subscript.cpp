@@ -54,19 +54,30 @@ Tensor take_arrays(const Tensor& x, const Key& key, SiteId site) {
   return engine.apply(op, array_inputs({&x}, key), array_attributes(op, key), site);
 }
 
+/// Assignments cast within a kind, between integers of either sign, and from a lower kind.
+bool may_assign(DType value, DType target) noexcept {
+  return kind(value) <= kind(target) || (is_integer(value) && is_integer(target));
+}
+
 /// The value to assign: numbers and arrays become tensors. A number must be of the tensor's kind or a lower
 /// one.
 Tensor value_for(const Tensor& x, PyObject* value) {
   if (is_tensor(value)) return tensor_of(value);
   if (PyList_Check(value) || PyTuple_Check(value)) {
-    Tensor nested = from_nested(x.engine(), value, std::nullopt, x.device());
-    if (nested) return nested;
+    // A list of any numbers goes into floating values; elsewhere its own kind decides whether it may.
+    std::optional<DType> floating = is_floating(x.dtype()) ? std::optional(x.dtype()) : std::nullopt;
+    const Tensor nested = from_nested(x.engine(), value, floating, x.device());
+    if (!nested)
+      return copy_from_buffer(x.engine(), array_of_mixed("setitem", value).ptr(), std::nullopt, x.device());
+    // Read again as the tensor's dtype: numbers must not wrap.
+    if (floating || nested.numel() == 0 || !may_assign(nested.dtype(), x.dtype())) return nested;
+    return from_nested(x.engine(), value, x.dtype(), x.device());
   }
   return to_operand(x.engine(), "setitem", value, x.dtype(), x.device());
 }
 
 void check_kind(const Tensor& x, const Tensor& value) {
-  if (kind(value.dtype()) <= kind(x.dtype()) || (is_integer(value.dtype()) && is_integer(x.dtype()))) return;
+  if (may_assign(value.dtype(), x.dtype())) return;
   throw DTypeError("setitem: a value of " + std::string(name(value.dtype())) +
                    " does not go into a tensor of " + std::string(name(x.dtype())) + "; cast it with astype");
 }
@@ -77,8 +88,10 @@ void assign_mask(PyObject* self, const Key& key, const Tensor& value) {
   const Tensor x = tensor_of(self);
   Engine& engine = x.engine();
   const SiteId site = current_site();
-  if (value.rank() != 0 && !(value.shape() == x.shape())) {
-    throw ShapeError("setitem: with a mask the value must be 0-d or of the tensor's shape " +
+  // A value of one element goes everywhere, one of the tensor's shape to its own places.
+  const bool single = value.numel() == 1 && value.rank() <= x.rank();
+  if (!single && !(value.shape() == x.shape())) {
+    throw ShapeError("setitem: with a mask the value must be one element or of the tensor's shape " +
                      to_string(x.shape()) + ", not " + to_string(value.shape()) +
                      ": how many elements a mask selects depends on its values");
   }
@@ -91,14 +104,8 @@ void assign_mask(PyObject* self, const Key& key, const Tensor& value) {
     attributes.set("shape", AttrValue(shape));
     mask = engine.apply(op, {&mask}, attributes.take(), site);
   }
-  Tensor cast = value;
-  if (value.dtype() != x.dtype()) {
-    const Op& op = builtin(engine, Builtin::astype);
-    AttributeList attributes(op);
-    attributes.set("dtype", AttrValue(x.dtype()));
-    cast = engine.apply(op, {&value}, attributes.take(), site);
-  }
-  rebind(self, engine.apply(builtin(engine, Builtin::where), {&mask, &cast, &x}, {}, site));
+  const Tensor* const operands[] = {&value, &mask};
+  apply_in_place(self, builtin(engine, Builtin::mask_assign), operands, {});
 }
 
 void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {

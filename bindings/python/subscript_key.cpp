@@ -54,7 +54,11 @@ class KeyParser {
       Tensor indices = from_nested(x_.engine(), object, std::nullopt, x_.device());
       if (indices && indices.numel() == 0)
         indices = x_.engine().allocate(DType::int64, indices.shape(), x_.device());
-      if (indices) return of_array(indices);
+      if (!indices) {
+        indices = copy_from_buffer(x_.engine(), array_of_mixed(operation_, object).ptr(), std::nullopt,
+                                   x_.device());
+      }
+      return of_array(indices);
     } else if (PyLong_Check(object)) {
       return of_integer(object);
     } else if (is_integer_scalar(object)) {

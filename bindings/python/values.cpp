@@ -57,6 +57,16 @@ bool is_integer_like(PyObject* object) noexcept { return PyLong_Check(object) ||
   throw AttributeError(op.name + ": '" + spec.name + "' must be " + expected + ", not " + type_name(object));
 }
 
+void check_integers(const Op& op, const AttrSpec& spec, PyObject* object) {
+  constexpr const char* kExpected = "an int or a tuple of ints";
+  if (!PySequence_Check(object) || PyUnicode_Check(object)) refuse(op, spec, kExpected, object);
+  const py::object sequence = checked(PySequence_Fast(object, kExpected));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.ptr()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(sequence.ptr(), i);
+    if (!is_integer_like(item)) refuse(op, spec, kExpected, item);
+  }
+}
+
 /// Seeds and counters are unsigned 64-bit numbers kept as int64 bits.
 std::int64_t to_integer_bits(PyObject* object) {
   const py::object index = checked(PyNumber_Index(object));
@@ -205,6 +215,16 @@ std::optional<Scalar> to_scalar(PyObject* object) {
   return Scalar(static_cast<std::uint64_t>(large));
 }
 
+int beyond_64_bits(PyObject* object) noexcept {
+  if (!PyLong_Check(object)) return 0;
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow <= 0) return overflow;
+  const bool fits = PyLong_AsUnsignedLongLong(object) != ~0ull || !PyErr_Occurred();
+  PyErr_Clear();
+  return fits ? 0 : 1;
+}
+
 py::object from_scalar(const Scalar& scalar) {
   switch (scalar.kind()) {
     case DTypeKind::boolean: return py::bool_(scalar.to<bool>());
@@ -262,8 +282,7 @@ AttrValue to_attribute(const Op& op, const AttrSpec& spec, PyObject* object) {
     }
     case AttrKind::dims:
     case AttrKind::axes:
-      if (!is_integer_like(object) && !PySequence_Check(object))
-        refuse(op, spec, "an int or a tuple of ints", object);
+      if (!is_integer_like(object)) check_integers(op, spec, object);
       return to_dims(object);
     case AttrKind::string:
       if (!PyUnicode_Check(object)) refuse(op, spec, "a str", object);

@@ -15,17 +15,19 @@ std::string failure_text(const std::exception_ptr& exception) {
   }
 }
 
-std::string failure_prefix(const Failure& failure, const std::string& site) {
+std::string failure_prefix(const Failure& failure) {
+  const std::string site = failure.site_text();
   std::string text = failure.op + " failed on " + to_string(failure.device);
   if (!site.empty()) text += " at " + site;
   return text + ": ";
 }
 
-void throw_failure(const Failure& failure, const std::string& site) {
+void Failure::raise() {
+  reported.store(true, std::memory_order_relaxed);
   try {
-    std::rethrow_exception(failure.exception);
+    std::rethrow_exception(exception);
   } catch (const Error& error) {
-    error.rethrow_with(failure_prefix(failure, site));
+    error.rethrow_with(failure_prefix(*this));
   }
   // Exceptions that are not ours left through rethrow_exception with their own type and text.
   __builtin_unreachable();

@@ -14,13 +14,24 @@ namespace thalweg {
 /// A kernel's failure. Immutable but for its counts; any thread.
 class Failure {
  public:
+  using ResolveSite = std::string (*)(SiteId);
+
   Failure(std::exception_ptr error, std::string op_name, Device device, SiteId site,
-          std::uint64_t operator_id)
+          std::uint64_t operator_id, ResolveSite resolve_site)
       : exception(std::move(error)),
         op(std::move(op_name)),
         device(device),
         site(site),
-        operator_id(operator_id) {}
+        operator_id(operator_id),
+        resolve_site_(resolve_site) {}
+
+  /// The user's line, or empty. Needs no engine: a failed value may be read after its engine is gone.
+  std::string site_text() const {
+    return site != 0 && resolve_site_ != nullptr ? resolve_site_(site) : std::string();
+  }
+  /// Throws it for a reader, and counts it as told: thalweg errors with operator, device and line in front,
+  /// others as they were thrown.
+  [[noreturn]] void raise();
 
   void ref() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void unref() noexcept {
@@ -38,6 +49,7 @@ class Failure {
  private:
   ~Failure() = default;
 
+  const ResolveSite resolve_site_;
   std::atomic<std::int32_t> refs_{1};
 };
 
@@ -45,9 +57,6 @@ class Failure {
 std::string failure_text(const std::exception_ptr& exception);
 
 /// "add failed on cpu:0 at file.py:12: ".
-std::string failure_prefix(const Failure& failure, const std::string& site);
-
-/// Throws the failure's exception: thalweg errors with the prefix in front, others as they were thrown.
-[[noreturn]] void throw_failure(const Failure& failure, const std::string& site);
+std::string failure_prefix(const Failure& failure);
 
 }  // namespace thalweg

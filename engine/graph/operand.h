@@ -59,7 +59,6 @@ class alignas(64) Operand {
     operand->producer_id.store(0, std::memory_order_relaxed);
     operand->executor = executor;
     operand->recover = nullptr;
-    operand->name_id = 0;
     return operand;
   }
 
@@ -131,8 +130,6 @@ class alignas(64) Operand {
   Operand* recover = nullptr;
   /// Link in the lane of released operands.
   Operand* next_released = nullptr;
-  /// Index of the user's name in the LogicalGraph; baton.
-  std::uint32_t name_id = 0;
 
  private:
   static constexpr std::uintptr_t kPending = 0;

@@ -1,4 +1,5 @@
 // creation.cpp: Ops that make tensors from attributes: empty, full, arange, linspace, eye.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -20,16 +21,26 @@ AttrSpec optional(const char* name, AttrKind kind, AttrValue fallback = {}) {
 
 std::string text(const Scalar& value) { return to_string(AttrValue(value)); }
 
+bool is_integral(const Scalar& value) { return value.kind() != DTypeKind::floating; }
+
 void infer_empty(InferContext& context) {
   const Attributes& attributes = context.attributes();
   context.set_contiguous(0, attributes.get<Dims>(0), attributes.get<DType>(1));
 }
 
-/// Throws ValueError for an integer that `dtype`, an integer dtype, does not hold.
+/// Whether the whole part of a number lies in a range; NaN does not.
+bool holds(const IntegerRange& range, const Scalar& value) {
+  if (is_integral(value)) return to_int128(value) >= range.lowest && to_int128(value) <= range.highest;
+  const double whole = std::trunc(value.to<double>());
+  // highest + 1 is a power of two, which a double holds exactly.
+  return whole >= static_cast<double>(range.lowest) && whole < static_cast<double>(range.highest + 1);
+}
+
+/// Throws ValueError for a number that `dtype`, if it is an integer dtype, does not hold.
 void check_fits(std::string_view op, const Scalar& value, DType dtype) {
-  if (!is_integer(dtype) || value.kind() == DTypeKind::floating || value.kind() == DTypeKind::boolean) return;
-  IntegerRange range = range_of(dtype);
-  if (to_int128(value) >= range.lowest && to_int128(value) <= range.highest) return;
+  if (!is_integer(dtype)) return;
+  const IntegerRange range = range_of(dtype);
+  if (holds(range, value)) return;
   throw ValueError(std::string(op) + ": " + text(value) + " does not fit " + std::string(name(dtype)) +
                    ", which holds " + std::to_string(static_cast<std::int64_t>(range.lowest)) + " to " +
                    std::to_string(static_cast<std::uint64_t>(range.highest)));
@@ -42,8 +53,6 @@ void infer_full(InferContext& context) {
   check_fits(context.name(), value, dtype);
   context.set_contiguous(0, attributes.get<Dims>(0), dtype);
 }
-
-bool is_integral(const Scalar& value) { return value.kind() != DTypeKind::floating; }
 
 /// ceil((stop - start) / step) for integers, in 128 bits, where nothing overflows.
 double integer_count(const Scalar& start, const Scalar& stop, const Scalar& step) {
@@ -66,10 +75,21 @@ void infer_arange(InferContext& context) {
     throw ValueError("arange: from " + text(start) + " to " + text(stop) + " by " + text(step) +
                      " has no finite number of steps");
   }
+  const bool empty = !(count > 0);
   DType dtype = attributes.get_or<DType>(3, integral ? DType::int64 : DType::float64);
   if (dtype == DType::bool_)
     throw DTypeError("arange: dtype bool cannot count; use an integer or floating dtype");
-  context.set_contiguous(0, {count > 0 ? static_cast<std::int64_t>(count) : 0}, dtype);
+  if (integral && is_integer(dtype) && !empty) {
+    const Int128 first = to_int128(start);
+    const Int128 last = first + (static_cast<Int128>(count) - 1) * to_int128(step);
+    if (!attributes.has(3) && std::max(first, last) > range_of(DType::int64).highest) dtype = DType::uint64;
+    const IntegerRange range = range_of(dtype);
+    if (std::min(first, last) < range.lowest || std::max(first, last) > range.highest) {
+      throw ValueError("arange: the numbers from " + text(start) + " to " + text(stop) + " by " + text(step) +
+                       " do not all fit " + std::string(name(dtype)) + "; give another dtype");
+    }
+  }
+  context.set_contiguous(0, {empty ? 0 : static_cast<std::int64_t>(count)}, dtype);
 }
 
 void infer_linspace(InferContext& context) {
@@ -114,11 +134,12 @@ void register_creation(OpRegistry& registry) {
   registry.add(
       make_op("full", {shape, required("value", AttrKind::scalar), any_dtype, device}, infer_full, 0.2f,
               "A tensor of one value everywhere.\n\nWithout dtype the value's own: bool, int64 or float64. "
-              "Raises ValueError for an integer that dtype does not hold."));
+              "Raises ValueError for a number that an integer dtype does not hold."));
   registry.add(make_op(
       "arange", {start, stop, required("step", AttrKind::scalar), any_dtype, device}, infer_arange, 0.5f,
       "start, start + step, and so on, up to but without stop.\n\nWithout dtype int64 if all three "
-      "are integers, else float64. Raises ValueError if step is 0."));
+      "are integers (uint64 where a number is above int64), else float64. Raises ValueError if step is 0 "
+      "or integers do not fit."));
   registry.add(
       make_op("linspace",
               {start, stop, required("num", AttrKind::integer), optional("endpoint", AttrKind::boolean, true),

@@ -63,12 +63,14 @@ void infer_randint(InferContext& context) {
   if (low.kind() == DTypeKind::floating || high.kind() == DTypeKind::floating) {
     throw DTypeError("randint: low " + text(low) + " and high " + text(high) + " must be integers");
   }
-  if (to_int128(low) >= to_int128(high)) {
+  const bool endpoint = attributes.get<bool>(7);
+  const Int128 last = to_int128(high) - (endpoint ? 0 : 1);
+  if (to_int128(low) > last) {
     throw ValueError("randint: low " + text(low) + " is not below high " + text(high) +
-                     ", which is left out");
+                     (endpoint ? " + 1" : ", which is left out"));
   }
   IntegerRange range = range_of(dtype);
-  if (to_int128(low) < range.lowest || to_int128(high) - 1 > range.highest) {
+  if (to_int128(low) < range.lowest || last > range.highest) {
     throw ValueError("randint: numbers from " + text(low) + " to " + text(high) + " do not fit " +
                      std::string(name(dtype)));
   }
@@ -117,7 +119,8 @@ void register_random(OpRegistry& registry) {
       infer_randint,
       "Random integers from low up to but without high, each equally likely.\n\nUnbiased: Lemire's "
       "multiplication with rejection (ACM TOMACS 29, 2019); a rejected number is drawn again from the "
-      "same counter's next block. ");
+      "same counter's next block. With endpoint high is among them. ");
+  randint.attributes.push_back({"endpoint", AttrKind::boolean, false, false});
   randint.ns_per_element = 4.0f;
   registry.add(std::move(randint));
 }

@@ -67,6 +67,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void before_fork() noexcept;
   void after_fork_in_parent() noexcept;
   void after_fork_in_child() noexcept;
+  bool is_forked() const noexcept { return forked_; }
 
  private:
   enum class Controller : std::uint8_t { none, running, napping, asleep };

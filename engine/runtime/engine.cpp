@@ -26,9 +26,9 @@ int available_processors() {
 }
 
 int resolve_threads(int count) {
-  if (count < 0) {
-    throw ValueError("num_threads: " + std::to_string(count) +
-                     " is not a number of threads; give 1 or more, or 0 for all");
+  if (count < 0 || count > EngineOptions::kMaxThreads) {
+    throw ValueError("num_threads: " + std::to_string(count) + " is not a number of threads; give 1 to " +
+                     std::to_string(EngineOptions::kMaxThreads) + ", or 0 for all");
   }
   return count == 0 ? available_processors() : count;
 }
@@ -57,6 +57,10 @@ const EngineOptions& checked(const EngineOptions& options) {
   if (options.max_operators_in_flight < 1 || options.max_operators_in_flight > 1'000'000 ||
       options.max_bytes_in_flight < 1) {
     throw ValueError("run-ahead: limits must be at least 1 (and at most 1000000 operators)");
+  }
+  if (options.memory_limit < 0 || options.cache_limit < 0) {
+    throw ValueError("memory_limit, cache_limit: " + std::to_string(options.memory_limit) + " and " +
+                     std::to_string(options.cache_limit) + " bytes; neither may be negative");
   }
   return options;
 }
@@ -116,11 +120,6 @@ std::string Engine::Impl::site_text(SiteId site) const {
                                                             : std::string();
 }
 
-void Engine::Impl::raise(Failure& failure) const {
-  failure.reported.store(true, std::memory_order_relaxed);
-  throw_failure(failure, site_text(failure.site));
-}
-
 Engine::Engine(EngineOptions options, RegisterKernels register_kernels)
     : impl_(std::make_unique<Impl>(*this, std::move(options), register_kernels)) {}
 
@@ -142,6 +141,10 @@ const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
 
 const OpRegistry& Engine::ops() const noexcept { return impl_->ops; }
 const EngineOptions& Engine::options() const noexcept { return impl_->options; }
+EngineMode Engine::mode() const noexcept {
+  const bool forked = impl_->eager != nullptr && impl_->eager->is_forked();
+  return forked ? EngineMode::synchronous : impl_->options.mode;
+}
 
 // --- issue
 // ----------------------------------------------------------------------------------------------------------
@@ -181,7 +184,7 @@ Tensor Engine::apply(const Op& op, std::span<const Tensor* const> inputs, Attrib
   Operand* output = nullptr;
   impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, {&output, 1});
   Tensor result(output);
-  if (impl_->synchronous && output->state() == OperandState::failed) impl_->raise(*output->failure());
+  if (impl_->synchronous && output->state() == OperandState::failed) output->failure()->raise();
   return result;
 }
 
@@ -193,7 +196,7 @@ std::vector<Tensor> Engine::apply_many(const Op& op, std::span<const Tensor* con
   impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, outputs);
   std::vector<Tensor> results;
   for (Operand* output : outputs) results.emplace_back(output);
-  if (impl_->synchronous && outputs[0]->state() == OperandState::failed) impl_->raise(*outputs[0]->failure());
+  if (impl_->synchronous && outputs[0]->state() == OperandState::failed) outputs[0]->failure()->raise();
   return results;
 }
 
@@ -212,7 +215,7 @@ void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor
     failure->ref();
     const std::unique_ptr<Failure, void (*)(Failure*)> owner(failure, [](Failure* self) { self->unref(); });
     if (output->recover != nullptr) target = target.recover();
-    impl_->raise(*failure);
+    failure->raise();
   }
 }
 
@@ -295,10 +298,9 @@ void Engine::synchronize() {
   Failure* oldest = impl_->failures.take_oldest(before, others);
   if (oldest == nullptr) return;
   const std::unique_ptr<Failure, void (*)(Failure*)> owner(oldest, [](Failure* self) { self->unref(); });
-  std::string site = impl_->site_text(oldest->site);
-  if (others == 0) throw_failure(*oldest, site);
+  if (others == 0) oldest->raise();
   try {
-    throw_failure(*oldest, site);
+    oldest->raise();
   } catch (const Error& error) {
     error.rethrow_with("(and " + std::to_string(others) + " more unread failure" + (others > 1 ? "s" : "") +
                        ") ");
@@ -316,8 +318,7 @@ std::vector<std::string> Engine::shutdown() {
   if (impl_->eager) impl_->eager->shutdown();
   std::vector<std::string> unread;
   for (Failure* failure : impl_->failures.take_all()) {
-    unread.push_back(failure_prefix(*failure, impl_->site_text(failure->site)) +
-                     failure_text(failure->exception));
+    unread.push_back(failure_prefix(*failure) + failure_text(failure->exception));
     failure->unref();
   }
   return unread;

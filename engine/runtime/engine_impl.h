@@ -23,8 +23,6 @@ struct Engine::Impl {
   void freeze();
   void check_accepting(const Op& op) const;
   std::string site_text(SiteId site) const;
-  /// Throws `failure` for its reader and counts it as reported.
-  [[noreturn]] void raise(Failure& failure) const;
 
   EngineOptions options;
   OpRegistry ops;

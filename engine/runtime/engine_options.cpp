@@ -49,7 +49,7 @@ EngineOptions EngineOptions::from_environment() {
   } else if (!run_inline.empty() && run_inline != "on") {
     reject("THALWEG_INLINE", run_inline, "on or off");
   }
-  read_number("THALWEG_NUM_THREADS", 1, 4096, options.num_threads);
+  read_number("THALWEG_NUM_THREADS", 1, EngineOptions::kMaxThreads, options.num_threads);
   read_number("THALWEG_CPU_DEVICES", 1, 64, options.cpu_devices);
   read_number<std::int64_t>("THALWEG_MEMORY_LIMIT", 0, INT64_MAX, options.memory_limit);
   return options;

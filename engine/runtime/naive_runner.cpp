@@ -62,7 +62,7 @@ struct NaiveRunner::Outputs {
 
 NaiveRunner::NaiveRunner(const KernelRegistry& kernels, RunnerSupportedDevices devices,
                          const EngineOptions& options, FailureLog& failures)
-    : kernels_(kernels), devices_(devices), failures_(failures) {
+    : kernels_(kernels), devices_(devices), failures_(failures), resolve_site_(options.hooks.resolve_site) {
   for (int i = 0; i < devices.count(); ++i) {
     allocators_.emplace_back(new Allocator(options.cache_limit, options.memory_limit));
     compute_.push_back(std::make_unique<HostStream>("compute"));
@@ -186,8 +186,12 @@ void NaiveRunner::publish_failure(Operator& op, Failure* failure, bool input0_lo
   failure->unref();
 }
 
+Failure* NaiveRunner::make_failure(const Operator& op, std::exception_ptr error) const {
+  return new Failure(std::move(error), op.op->name, op.device, op.site, op.id, resolve_site_);
+}
+
 void NaiveRunner::fail(Operator& op, std::exception_ptr error) noexcept {
-  auto* failure = new Failure(std::move(error), op.op->name, op.device, op.site, op.id);
+  Failure* failure = make_failure(op, std::move(error));
   failure->reported.store(true, std::memory_order_relaxed);
   publish_failure(op, failure, false);
   failure->unref();
@@ -208,7 +212,7 @@ void NaiveRunner::fail_for_memory(Operator& op) noexcept {
   try {
     throw_out_of_memory(op);
   } catch (...) {
-    auto* failure = new Failure(std::current_exception(), op.op->name, op.device, op.site, op.id);
+    Failure* failure = make_failure(op, std::current_exception());
     failures_.add(failure);
     publish_failure(op, failure, false);
     failure->unref();
@@ -235,7 +239,7 @@ RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort
       launch(op, outputs, scope);
       failed = false;
     } catch (...) {
-      auto* failure = new Failure(std::current_exception(), op.op->name, op.device, op.site, op.id);
+      Failure* failure = make_failure(op, std::current_exception());
       failures_.add(failure);
       publish_failure(op, failure, outputs.donated_input0);
       failure->unref();

@@ -57,10 +57,12 @@ class NaiveRunner {
   void publish(Operator& op, Outputs& outputs) noexcept;
   void publish_failure(Operator& op, Failure* failure, bool input0_lost) noexcept;
   [[noreturn]] void throw_out_of_memory(Operator& op);
+  Failure* make_failure(const Operator& op, std::exception_ptr error) const;
 
   const KernelRegistry& kernels_;
   RunnerSupportedDevices devices_;
   FailureLog& failures_;
+  const Failure::ResolveSite resolve_site_;
   std::vector<AllocatorOwner> allocators_;
   std::vector<std::unique_ptr<KernelStream>> compute_;
   std::vector<std::unique_ptr<KernelStream>> copy_;

@@ -43,7 +43,7 @@ bool Tensor::is_ready() const {
 void Tensor::wait() const {
   if (!operand_->is_done()) operand_->executor->wait(*operand_);
   if (operand_->state() == OperandState::failed) [[unlikely]]
-    engine().impl().raise(*operand_->failure());
+    operand_->failure()->raise();
 }
 
 TensorView Tensor::view() const {
@@ -70,9 +70,9 @@ bool Tensor::has_failed() const noexcept { return operand_->state() == OperandSt
 FailureInfo Tensor::failure() const {
   if (!has_failed()) return {};
   Failure& failure = *operand_->failure();
-  const std::string site = engine().impl().site_text(failure.site);
-  return {failure.op, failure.device, site, failure.exception,
-          failure_prefix(failure, site) + failure_text(failure.exception)};
+  failure.reported.store(true, std::memory_order_relaxed);
+  return {failure.op, failure.device, failure.site_text(), failure.exception,
+          failure_prefix(failure) + failure_text(failure.exception)};
 }
 
 Tensor Tensor::recover() const {
@@ -88,6 +88,7 @@ Tensor Tensor::recover() const {
     throw ValueError(
         "recover: there is no earlier value; only a failed result of an in-place form keeps one");
   }
+  operand_->failure()->reported.store(true, std::memory_order_relaxed);  // it was dealt with
   auto* found = const_cast<Operand*>(operand);
   found->add_handle();
   return Tensor(found);

@@ -88,9 +88,19 @@ void check_exponents(const KernelContext& context) {
   });
 }
 
-void run_where(const KernelContext& context, const ElementwiseTable& table) {
+Loop where_loop(const KernelContext& context, const ElementwiseTable& table) {
   int size = static_cast<int>(item_size(context.output().dtype()));
-  run_loop(context, table.where[size == 8 ? 3 : size / 2], context.inputs());
+  return table.where[size == 8 ? 3 : size / 2];
+}
+
+void run_where(const KernelContext& context, const ElementwiseTable& table) {
+  run_loop(context, where_loop(context, table), context.inputs());
+}
+
+/// Inputs x, value, mask.
+void run_mask_assign(const KernelContext& context, const ElementwiseTable& table) {
+  const TensorView inputs[] = {context.input(2), context.input(1), context.input(0)};
+  run_loop(context, where_loop(context, table), inputs);
 }
 
 }  // namespace
@@ -126,6 +136,7 @@ void register_elementwise_kernels(KernelRegistry& registry) {
     run_row(context, row);
   });
   add("where", [&table](const KernelContext& context) { run_where(context, table); });
+  add("mask_assign", [&table](const KernelContext& context) { run_mask_assign(context, table); });
   add_row("clip", table.clip);
 }
 

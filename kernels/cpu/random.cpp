@@ -18,6 +18,7 @@ constexpr std::size_t kFirst = 1;
 constexpr std::size_t kSecond = 2;
 constexpr std::size_t kSeed = 4;
 constexpr std::size_t kCounter = 5;
+constexpr std::size_t kEndpoint = 7;  // randint only
 
 /// `body(range)` for the parts of the output. Their bounds are even, because chunks are powers of two.
 template <class Body>
@@ -60,8 +61,9 @@ void run_normal(const KernelContext& context, const RandomTable& table) {
 void run_randint(const KernelContext& context, const RandomTable& table) {
   auto low = context.attributes().get<Scalar>(kFirst).to<std::uint64_t>();
   auto high = context.attributes().get<Scalar>(kSecond).to<std::uint64_t>();
-  std::uint64_t count = high - low;  // Modulo 2^64 it is right for signed bounds as well.
-  IntegerBounds bounds{.low = low, .count = count, .threshold = (0 - count) % count};
+  // Modulo 2^64 it is right for signed bounds as well; all numbers of 64 bits give 0.
+  std::uint64_t count = high - low + (context.attributes().get<bool>(kEndpoint) ? 1 : 0);
+  IntegerBounds bounds{.low = low, .count = count, .threshold = count == 0 ? 0 : (0 - count) % count};
   const TensorView& out = context.output();
   auto size = static_cast<int>(item_size(out.dtype()));
   auto loop = table.randint[size == 8 ? 3 : size / 2];

@@ -138,6 +138,7 @@ __extension__ typedef unsigned __int128 UInt128;
 /// numbers of a counter apart when a rejected one is drawn again.
 THALWEG_HD uint64_t below(uint64_t bits, uint64_t seed, uint64_t counter, bool second,
                           const IntegerBounds& bounds) {
+  if (bounds.count == 0) return bits;
   UInt128 product = UInt128{bits} * bounds.count;
   for (uint32_t attempt = 1; static_cast<uint64_t>(product) < bounds.threshold; ++attempt) {
     RandomPair again = random_pair(seed, counter, attempt);

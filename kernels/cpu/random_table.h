@@ -25,7 +25,7 @@ struct UniformBounds {
   double below_high;
 };
 
-/// Numbers low, low + 1, …, low + count - 1; `threshold` is 2^64 mod count.
+/// Numbers low, low + 1, …, low + count - 1; `threshold` is 2^64 mod count. A count of 0 stands for 2^64.
 struct IntegerBounds {
   uint64_t low;
   uint64_t count;

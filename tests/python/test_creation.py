@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import array
+import collections
 import math
 
 import numpy as np
@@ -46,6 +47,12 @@ def test_shapes_may_be_ints_and_lists():
     assert tw.zeros((np.int64(2), tw.asarray(3))).shape == (2, 3)
     assert tw.ones((1,) * 32).shape == (1,) * 32
     assert tw.ones(()).item() == 1.0
+
+
+def test_arange_above_int64():
+    check(tw.arange(2**63, 2**63 + 5), np.arange(2**63, 2**63 + 5, dtype="uint64"))
+    check(tw.arange(2**63 + 5, 2**63, -2), np.arange(2**63 + 5, 2**63, -2, dtype="uint64"))
+    check(tw.arange(2**63 - 3, 2**63), np.arange(2**63 - 3, 2**63, dtype="int64"))
 
 
 @pytest.mark.parametrize(
@@ -207,8 +214,14 @@ def test_bad_arguments():
         tw.arange(0, 5, 0)
     with pytest.raises(ValueError):
         tw.linspace(0, 1, -1)
-    with pytest.raises(ValueError):
-        tw.full(2, 300, dtype="uint8")
+    for value in (300, 300.0, -1, -1.0, float("nan"), float("inf"), 2.0**70):
+        with pytest.raises(ValueError, match="uint8"):
+            tw.full(2, value, dtype="uint8")
+    assert tw.full(2, -0.5, dtype="uint8").tolist() == [0, 0]
+    with pytest.raises(ValueError, match="int8"):
+        tw.arange(120, 130, dtype="int8")
+    with pytest.raises(ValueError, match="do not all fit"):
+        tw.arange(-1, 2**64 - 1, 2**62)
     with pytest.raises(ValueError, match="cpu:0"):
         tw.zeros(2, device="cpu:9")
     with pytest.raises(ValueError):
@@ -222,3 +235,79 @@ def test_astype_from_every_dtype(dtype):
     source = np.asarray([0, 1, 2, 100], dtype=dtype)
     for target in DTYPES:
         check(tw.asarray(source).astype(target), source.astype(target))
+
+
+def test_asarray_of_mixed_lists():
+    check(tw.asarray([1, np.int8(3)]), np.asarray([1, np.int8(3)]))
+    check(tw.asarray([np.int8(1), np.int8(3)]), np.asarray([1, 3], "int8"))
+    check(tw.asarray([1.5, np.float32(3)]), np.asarray([1.5, np.float32(3)]))
+    check(tw.asarray([np.float64(1.5)]), np.asarray([1.5]))
+    check(tw.asarray(np.float64(1.5)), np.asarray(1.5))
+    check(tw.asarray([[3, 4], np.asarray([1, 2])]), np.asarray([[3, 4], [1, 2]]))
+    with pytest.raises(TypeError, match="NoneType"):
+        tw.asarray([1, None])
+    with pytest.raises(TypeError, match="stack"):
+        tw.asarray([1, tw.ones(())])
+
+
+def test_asarray_of_sequences_of_other_types():
+    class Rows(list):
+        pass
+
+    Point = collections.namedtuple("Point", "x y")
+    check(tw.asarray(Rows([1, 2])), np.asarray([1, 2]))
+    check(tw.asarray(Point(1, 2)), np.asarray([1, 2]))
+    check(tw.asarray([Point(1, 2), Rows([3, 4])]), np.asarray([[1, 2], [3, 4]]))
+    check(tw.asarray(range(3, 9, 2)), np.asarray([3, 5, 7]))
+
+
+def test_asarray_of_large_integers():
+    check(tw.asarray([2**63, -1], dtype="float64"), np.asarray([2.0**63, -1]))
+    check(tw.asarray(2**70, dtype="float64"), np.asarray(2.0**70))
+    check(tw.asarray([0.5, 2**70]), np.asarray([0.5, 2.0**70], "float32"))
+    for values in ([2**63, -1], [2**64], 2**70, [-(2**63) - 1]):
+        with pytest.raises(OverflowError):
+            tw.asarray(values)
+    for values in ([2**64], [-(2**70)]):
+        with pytest.raises(OverflowError):
+            tw.asarray(values, dtype="int64")
+
+
+@pytest.mark.parametrize("dtype", [">i2", ">i4", ">u8", ">f4", ">f8"])
+def test_arrays_of_the_other_byte_order(dtype):
+    array = np.asarray([[1, 2], [3, 40]], dtype)
+    native = array.astype(array.dtype.newbyteorder("="))
+    check(tw.asarray(array), native)
+    check(tw.asarray(array.T), native.T)
+    check(tw.zeros((2, 2), dtype=native.dtype) + array, native)
+    if native.dtype.kind == "i":
+        check(tw.arange(50)[array], np.arange(50)[native])
+
+
+@pytest.mark.parametrize("source", [[1, 2], 3, np.arange(6)[::2].view(">i8"), np.asarray(["a"])], ids=str)
+def test_asarray_that_needs_a_copy_refuses(source):
+    with pytest.raises(ValueError, match="copy"):
+        tw.asarray(source, copy=False)
+
+
+@pytest.mark.parametrize(
+    "number", [np.float32(1.5), np.float64(1.5), np.int8(3), np.uint64(2**63), np.bool_(True)], ids=repr
+)
+def test_numpy_scalars_keep_their_dtype(number):
+    check(tw.full(3, number), np.full(3, number))
+    if number.dtype != bool and number < 5:
+        check(tw.arange(number), np.arange(number, dtype=number.dtype if number.dtype.kind == "f" else None))
+        check(tw.arange(number, dtype="float32"), np.arange(number, dtype="float32"))
+
+
+def test_full_of_a_tensor():
+    value = tw.asarray(1.5, dtype="float64")
+    before = tw.sync_count()
+    filled = tw.full((2, 3), value + 1)
+    alike = tw.full_like(tw.ones(3), value)
+    assert tw.sync_count() == before
+    check(filled, np.full((2, 3), 2.5))
+    check(alike, np.full(3, 1.5, "float32"))
+    check(tw.full(2, value, dtype="int8"), np.asarray([1, 1], "int8"))
+    with pytest.raises(ValueError, match="0-d"):
+        tw.full(2, tw.ones(2))

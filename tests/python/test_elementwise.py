@@ -175,6 +175,7 @@ def test_dtypes_with_numbers():
     assert tw.add(1.0, 2).dtype == tw.float32
     assert tw.where(tw.asarray([True]), 1.0, 2.0).dtype == tw.float32
     assert tw.where(tw.asarray([True]), tw.asarray([1], dtype="int8"), 2).dtype == tw.int8
+    assert tw.where(0.5, 1, 2).dtype == tw.int64
 
 
 def test_numbers_out_of_the_dtypes_range():
@@ -185,8 +186,29 @@ def test_numbers_out_of_the_dtypes_range():
         tensor - (-1)
     assert (tensor < 300).item() is True
     assert (tensor == -1).item() is False
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError, match="add: .*out of bounds for uint8"):
         tensor + 2**70
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("number", [2**63, 2**64, -(2**64), 2**70, -(2**70)])
+def test_comparisons_with_numbers_no_integer_dtype_holds(dtype, number):
+    array = np.asarray([0, 1, 1], dtype)
+    if dtype in ("int64", "uint64"):
+        array[2] = np.iinfo(dtype).max
+    tensor = tw.asarray(array)
+    for function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+        expected = [
+            function(value, float(number) if "float" in dtype else number) for value in array.tolist()
+        ]
+        assert function(tensor, number).tolist() == expected
+
+
+def test_large_numbers_beside_floats_are_rounded():
+    check(tw.ones(1) + 2**64, np.asarray([2.0**64], "float32"))
+    check(2**70 * tw.ones(1, dtype="float64"), np.asarray([2.0**70]))
+    with pytest.raises(OverflowError):
+        tw.ones(1) + 10**400
 
 
 def test_operators_with_arrays():

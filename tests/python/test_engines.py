@@ -109,6 +109,10 @@ def test_options():
         ({"perDevicePerProcess": True}, RuntimeError, "process"),
         ({"cpu_devices": 0}, ValueError, "cpu_devices"),
         ({"num_threads": -1}, ValueError, "num_threads"),
+        ({"num_threads": 100_000}, ValueError, "1 to 1024"),
+        ({"num_threads": "a"}, TypeError, "num_threads"),
+        ({"memory_limit": -1}, ValueError, "memory_limit"),
+        ({"cache_limit": -1}, ValueError, "cache_limit"),
         ({"max_operators_in_flight": 0}, ValueError, "run-ahead"),
         ({"colour": "red"}, TypeError, "colour"),
     ],
@@ -116,6 +120,26 @@ def test_options():
 def test_bad_options_raise(options, error, text):
     with pytest.raises(error, match=text):
         tw.Engine(**options)
+
+
+@pytest.mark.parametrize("count", [-1, 1025, 10**6, 2**31 - 1])
+def test_numbers_of_threads_are_checked(count):
+    before = tw.get_num_threads()
+    with pytest.raises(ValueError, match="1 to 1024"):
+        tw.set_num_threads(count)
+    assert tw.get_num_threads() == before
+    assert (tw.ones(2) + 1).tolist() == [2.0, 2.0]
+
+
+def test_indices_go_to_the_tensors_device():
+    with tw.Engine(cpu_devices=2) as engine:
+        tensor = tw.arange(5).to("cpu:1")
+        for taken in (tw.take(tensor, [0, 2]), tensor[[0, 2]]):
+            assert taken.device == "cpu:1"
+            assert taken.tolist() == [0, 2]
+        assert tw.take(tensor, 3).tolist() == 3
+        assert tw.take(tensor, [np.int64(1)]).device == "cpu:1"
+    engine.close()
 
 
 def test_per_device_per_process_may_be_false():

@@ -213,6 +213,18 @@ def test_closing_reports_unread_failures(test_engine):
     del tensor
 
 
+@needs_pending
+def test_failures_that_were_looked_at_are_not_reported(test_engine):
+    lost = tw.ones(3)
+    fail.in_place(lost)
+    with pytest.raises(RuntimeError):
+        lost.wait()
+    recovered = tw.ones(3)
+    fail.in_place(recovered)
+    assert recovered.recover().tolist() == [1.0, 1.0, 1.0]
+    assert test_engine.close() == []
+
+
 def test_issuing_after_shutdown():
     engine = tw.Engine()
     with engine:

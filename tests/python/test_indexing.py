@@ -200,3 +200,76 @@ def test_a_loop_of_writes():
         tensor[i] = i
         array[i] = i
     check(tensor, array)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (4, 3)], ids=str)
+def test_values_beside_a_mask(shape):
+    array = np.arange(12.0, dtype="float32").reshape(4, 3)
+    value = -np.arange(np.prod(shape, dtype=int), dtype="float32").reshape(shape)
+    mask = array % 2 == 0
+    tensor = tw.asarray(array)
+    tensor[tw.asarray(mask)] = tw.asarray(value)
+    check(tensor, np.where(mask, value, array))
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (1, 3), (2,), (1, 1, 1)], ids=str)
+def test_values_that_do_not_go_with_a_mask(shape):
+    tensor = tw.zeros((4, 3))
+    with pytest.raises(ValueError, match="with a mask the value"):
+        tensor[tensor == 0] = tw.ones(shape)
+    check(tensor, np.zeros((4, 3), "float32"))
+
+
+def test_a_failed_mask_assignment_can_be_recovered():
+    tensor = tw.asarray([1, 2, 3])
+    failed = tw.take(tw.arange(3), tw.asarray([0, 7, 1]))
+    tensor[tw.asarray([True, False, True])] = failed
+    with pytest.raises(IndexError):
+        tensor.tolist()
+    assert tensor.recover().tolist() == [1, 2, 3]
+
+
+def test_a_mask_assignment_reuses_memory():
+    tensor = tw.zeros(100_000)
+    mask = tw.asarray(np.arange(100_000) % 2 == 0)
+    tensor.wait()
+    before = tw.stats()["donated"]
+    tensor[mask] = 1.0
+    check(tensor, (np.arange(100_000) % 2 == 0).astype("float32"))
+    assert tw.stats()["donated"] == before + 1
+
+
+def test_lists_of_numpy_integers_index():
+    tensor, array = tw.arange(12).reshape(3, 4), np.arange(12).reshape(3, 4)
+    check(tensor[[np.int64(1)]], array[[1]])
+    check(tensor[[1, np.int64(2)], 0], array[[1, 2], 0])
+    check(tw.take(tensor, [np.int64(0), 2], axis=0), array[[0, 2]])
+    with pytest.raises(TypeError, match="stack"):
+        tensor[[tw.asarray(1)]]
+
+
+def test_take_with_a_number():
+    for tensor in (tw.arange(3.0), tw.zeros(300, dtype="int8")):
+        check(tw.take(tensor, 1), tensor.numpy()[1])
+        check(tw.take(tensor, np.int64(-1)), tensor.numpy()[-1])
+    check(tw.take(tw.zeros(300, dtype="int8"), 299), np.zeros((), "int8"))
+    with pytest.raises(TypeError):
+        tw.take(tw.arange(3), 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "uint64"])
+def test_assigned_lists_are_read_as_the_tensors_dtype(dtype):
+    tensor = tw.zeros(3, dtype=dtype)
+    if dtype == "float64":
+        tensor[:2] = [0.1, 0.2]
+        assert tensor.tolist() == [0.1, 0.2, 0.0]
+        tensor[:] = [1, True, 2**70]
+        assert tensor.tolist() == [1.0, 1.0, 2.0**70]
+        return
+    for values in ([2**64, 0], [-(2**63), 1] if dtype == "uint64" else [1, 300]):
+        with pytest.raises(OverflowError):
+            tensor[:2] = values
+    with pytest.raises(TypeError):
+        tensor[:2] = [0.5, 1.0]
+    tensor[[0, 2]] = [np.int64(5), 6]
+    assert tensor.tolist() == [5, 0, 6]

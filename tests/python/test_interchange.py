@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -207,3 +208,33 @@ def test_reads_wait():
     np.testing.assert_array_equal(np.from_dlpack(tensor), np.full((300, 300), 21, "float32"))
     tensor = tensor + 1
     np.testing.assert_array_equal(np.asarray(tensor), np.full((300, 300), 22, "float32"))
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_views(protocol):
+    array = np.arange(24).reshape(2, 3, 4)
+    tensor = tw.asarray(array)
+    for view, expected in (
+        (tensor[0, 0, ::2], array[0, 0, ::2]),
+        (tensor[:, 1, 1], array[:, 1, 1]),
+        (tw.flip(tensor), np.flip(array)),
+        (tw.broadcast_to(tensor[0, 0], (3, 4)), np.broadcast_to(array[0, 0], (3, 4))),
+        (tw.broadcast_to(tensor[0, 0, :1], (5,)), np.broadcast_to(array[0, 0, :1], (5,))),
+        (tensor[1:1], array[1:1]),
+    ):
+        check(pickle.loads(pickle.dumps(view, protocol)), expected)
+
+
+def test_functions_of_numpy_that_call_methods():
+    array = np.arange(6.0).reshape(2, 3)
+    tensor = tw.asarray(array)
+    for name in ("sum", "prod", "mean", "max", "min", "var", "std"):
+        function = getattr(np, name)
+        for arguments in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}):
+            check(function(tensor, **arguments), function(array, **arguments), rtol=1e-15)
+    check(np.var(tensor, ddof=1), np.var(array, ddof=1), rtol=1e-15)
+    check(np.mean(tensor, dtype="float32"), np.mean(array, dtype="float32"))
+    assert np.argmax(tensor).item() == 5
+    assert np.any(tensor).item() is True
+    with pytest.raises(TypeError, match="immutable"):
+        np.sum(tensor, out=np.zeros(()))

@@ -173,3 +173,40 @@ def test_views_share_bytes_and_never_change_their_base():
     assert tw.memory_stats()["live_bytes"] - before < 300
     view += 100
     check(base, np.arange(12).reshape(3, 4))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: tw.stack([1, 2]), TypeError, "stack: expected a Tensor, not int"),
+        (lambda x: tw.stack([]), ValueError, "stack: needs at least one"),
+        (lambda x: tw.stack([x, x], axis=5), IndexError, "stack: axis 5"),
+        (lambda x: tw.split([1, 2], 2), TypeError, "split: expected a Tensor"),
+        (lambda x: tw.unstack(3), TypeError, "unstack: expected a Tensor"),
+        (lambda x: tw.moveaxis([1], 0, 0), TypeError, "moveaxis: expected a Tensor"),
+        (lambda x: tw.moveaxis(x, (0, 1), (0, 0)), ValueError, "moveaxis: .*twice"),
+        (lambda x: tw.moveaxis(x, (0, 1), (0,)), ValueError, "moveaxis: 2 source axes"),
+        (lambda x: tw.broadcast_arrays(x, 1), TypeError, "broadcast_arrays: expected a Tensor"),
+        (lambda x: tw.zeros_like(5), TypeError, "zeros_like: expected a Tensor"),
+        (lambda x: tw.full_like([1], 2), TypeError, "full_like: expected a Tensor"),
+        (lambda x: tw.empty_like(5), TypeError, "empty_like: expected a Tensor"),
+        (lambda x: tw.astype([1], "int8"), TypeError, "astype: expected a Tensor"),
+        (lambda x: tw.rand("a"), TypeError, "uniform: shape must be"),
+        (lambda x: tw.rand(2.5), TypeError, "uniform: shape must be"),
+        (lambda x: tw.randint(3, shape=(2, None)), TypeError, "randint: shape must be"),
+        (lambda x: tw.rand(2, generator=5), TypeError, "generator must be a Generator, not int"),
+        (lambda x: tw.ones((2, "a")), TypeError, "'shape' must be an int or a tuple of ints, not str"),
+        (lambda x: tw.roll(x, "a"), TypeError, "roll: 'shift' must be"),
+    ],
+)
+def test_bad_arguments_are_named(call, error, text):
+    with pytest.raises(error, match=text):
+        call(tw.zeros((2, 3)))
+
+
+def test_numpy_integers_are_integers():
+    x, array = tw.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)
+    assert [part.tolist() for part in tw.split(x, np.int64(2))] == [array[:1].tolist(), array[1:].tolist()]
+    check(tw.moveaxis(x, np.int64(0), np.int64(1)), np.moveaxis(array, 0, 1))
+    assert tw.rand(np.int64(2), np.int64(3)).shape == (2, 3)
+    assert tw.uniform(np.int64(2)).shape == (2,)

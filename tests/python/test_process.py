@@ -220,6 +220,7 @@ def test_fork_with_work_in_flight(mode, devices):
 x = chain(3000)
 y = x.to(tw.devices()[-1]) * 2
 in_child(lambda: x[0].item() == 3000 and y[-1].item() == 6000 and chain(100)[5].item() == 100)
+in_child(lambda: tw.engine().mode == "sync")
 assert x[0].item() == 3000
 assert y[-1].item() == 6000
 assert chain(100)[5].item() == 100
@@ -477,3 +478,30 @@ def test_nothing_is_written_to_stderr_in_ordinary_use():
 
 def test_the_version_is_a_string():
     assert isinstance(tw.__version__, str)
+
+
+def test_threads_of_the_largest_number():
+    run(
+        """
+        tw.set_num_threads(1024)
+        x = tw.rand(300, 300)
+        ys = [(x @ x).sum() for _ in range(50)]
+        assert len({y.item() for y in ys}) == 1
+        """
+    )
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="another module makes subinterpreters there")
+def test_subinterpreters_are_refused():
+    out, _ = run(
+        """
+        import _xxsubinterpreters as interpreters
+        other = interpreters.create()
+        try:
+            interpreters.run_string(other, "import sys; sys.path = %r; import thalweg" % sys.path)
+        except Exception as error:
+            print(error)
+        assert (tw.ones(2) + 1).tolist() == [2.0, 2.0]
+        """
+    )
+    assert "subinterpreter" in out

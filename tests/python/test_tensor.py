@@ -379,3 +379,19 @@ def test_random_values():
         tw.randint(5, 5)
     with pytest.raises(TypeError):
         tw.rand(3, dtype="int32")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"), [(-(2**63), 2**63, "int64"), (0, 2**64, "uint64"), (2**63, 2**64, "uint64")]
+)
+def test_random_integers_of_all_64_bits(low, high, dtype):
+    values = tw.randint(low, high, (1000,), dtype=dtype)
+    assert values.dtype == dtype
+    numbers = values.tolist()
+    assert all(low <= number < high for number in numbers)
+    # Each eighth of the range gets its share: 125 of 1,000, give or take five standard deviations.
+    shares = np.bincount([(number - low) * 8 // (high - low) for number in numbers], minlength=8)
+    assert shares.min() > 70
+    assert shares.max() < 180
+    with pytest.raises((ValueError, OverflowError)):
+        tw.randint(low, high + 1, (3,), dtype=dtype)

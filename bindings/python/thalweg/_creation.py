@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from typing import cast
 
 from thalweg import _C
 from thalweg._C import op
 from thalweg._interchange import from_dlpack
-from thalweg._operations import documented
+from thalweg._operations import documented, require_tensor
 from thalweg._typing import Any, DeviceLike, DTypeLike, Scalar, Shape, Tensor
 
 _empty = op("empty")
@@ -18,6 +19,7 @@ _arange = op("arange")
 _linspace = op("linspace")
 _eye = op("eye")
 _astype = op("astype")
+_broadcast_to = op("broadcast_to")
 _contiguous = op("contiguous")
 _to_device = op("to_device")
 
@@ -27,6 +29,7 @@ _PYTHON_DATA = (bool, int, float, list, tuple)
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
     """The values of x as another dtype, with NumPy's casts. copy=False gives x itself where nothing
     changes."""
+    require_tensor("astype", x)
     dtype = _C.dtype(dtype)
     if dtype != x.dtype or (copy and device is None):
         x = _astype(x, dtype=dtype)
@@ -47,9 +50,13 @@ def asarray(
         return _asarray_of_tensor(obj, dtype, device, copy)
     if copy is False:
         return _alias(obj, dtype, device)
-    if type(obj) in _PYTHON_DATA:
+    if isinstance(obj, range):
+        obj = list(obj)
+    if type(obj) in _PYTHON_DATA or isinstance(obj, (list, tuple)):
         result = _C.from_nested(obj, dtype=dtype, device=device)
-        return _asarray_of_mixed(obj, dtype, device) if result is None else result
+        if result is not None:
+            return result
+        obj = _C.array_of_mixed("asarray", obj)
     result = _copy_of_array(obj, device)
     return result if dtype is None or result.dtype == dtype else _astype(result, dtype=dtype)
 
@@ -78,27 +85,11 @@ def _asarray_of_tensor(x: Tensor, dtype: Any, device: Any, copy: bool | None) ->
 def _alias(obj: Any, dtype: Any, device: Any) -> Tensor:
     if not hasattr(obj, "__dlpack__"):
         raise _C.ValueError(f"asarray: {type(obj).__name__} needs a copy and copy is False")
-    return _asarray_of_tensor(from_dlpack(obj), dtype, device, False)
-
-
-def _asarray_of_mixed(obj: Any, dtype: Any, device: Any) -> Tensor:
-    """Lists that hold NumPy scalars or arrays are for NumPy to read; lists of tensors have functions of
-    their own."""
-    leaf = obj
-    while isinstance(leaf, (list, tuple)) and leaf:
-        leaf = leaf[0]
-    if isinstance(leaf, Tensor):
-        raise _C.DTypeError("asarray: a list of tensors; join them with thalweg.stack or concat")
-    numpy = sys.modules.get("numpy")
-    if numpy is None or not hasattr(leaf, "dtype"):
-        raise _C.DTypeError(f"asarray: expected numbers, found {_odd_leaf(obj)}")
-    return asarray(numpy.asarray(obj), dtype=dtype, device=device)
-
-
-def _odd_leaf(obj: Any) -> str:
-    if isinstance(obj, (list, tuple)):
-        return next((odd for odd in map(_odd_leaf, obj) if odd), "")
-    return "" if isinstance(obj, (bool, int, float)) else type(obj).__name__
+    try:
+        aliased = from_dlpack(obj)
+    except (BufferError, _C.DTypeError) as error:  # such bytes cannot be shared
+        raise _C.ValueError(f"asarray: a copy is needed and copy is False: {error}") from error
+    return _asarray_of_tensor(aliased, dtype, device, False)
 
 
 def _copy_of_array(obj: Any, device: Any) -> Tensor:
@@ -108,8 +99,6 @@ def _copy_of_array(obj: Any, device: Any) -> Tensor:
         import numpy
 
         obj = numpy.asarray(obj)
-        if not obj.dtype.isnative:
-            obj = obj.astype(obj.dtype.newbyteorder("="))
     if hasattr(obj, "__array__") or isinstance(obj, (bytes, bytearray, memoryview)) or _has_buffer(obj):
         try:
             return _C.from_buffer(obj, device=device)
@@ -150,13 +139,36 @@ def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | N
 def full(
     shape: Shape, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    if dtype is None and isinstance(fill_value, float):
-        dtype = "float32"
+    if isinstance(fill_value, Tensor):
+        return _full_of_tensor("full", shape, fill_value, dtype, device)
+    if dtype is None:
+        dtype = _dtype_of_numbers(fill_value)
     return _full(shape=shape, value=fill_value, dtype=dtype, device=device)
+
+
+def _full_of_tensor(name: str, shape: Any, value: Tensor, dtype: Any, device: Any) -> Tensor:
+    if value.ndim != 0:
+        raise _C.ShapeError(
+            f"{name}: fill_value must be a number or a 0-d tensor, not of shape {value.shape}"
+        )
+    value = astype(value, value.dtype if dtype is None else dtype, copy=False, device=device)
+    return _contiguous(_broadcast_to(value, shape=shape))
+
+
+def _dtype_of_numbers(*numbers: Any) -> Any:
+    """The dtype of results made of numbers: NumPy's scalars bring their own, other floats are float32."""
+    if builtins.any(hasattr(number, "dtype") for number in numbers):
+        return str(sys.modules["numpy"].result_type(*numbers))
+    return "float32" if builtins.any(isinstance(number, float) for number in numbers) else None
+
+
+def _is_integer(number: Any) -> bool:
+    return hasattr(number, "__index__")
 
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """As empty, with the shape, dtype and device of x."""
+    require_tensor("empty_like", x)
     return _empty(
         shape=x.shape,
         dtype=x.dtype if dtype is None else dtype,
@@ -166,11 +178,13 @@ def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLi
 
 def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """As zeros, with the shape, dtype and device of x."""
+    require_tensor("zeros_like", x)
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """As ones, with the shape, dtype and device of x."""
+    require_tensor("ones_like", x)
     return full_like(x, 1, dtype=dtype, device=device)
 
 
@@ -178,6 +192,11 @@ def full_like(
     x: Tensor, /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """As full, with the shape, dtype and device of x."""
+    require_tensor("full_like", x)
+    if isinstance(fill_value, Tensor):
+        dtype = x.dtype if dtype is None else dtype
+        device = x.device if device is None else device
+        return _full_of_tensor("full_like", x.shape, fill_value, dtype, device)
     return _full(
         shape=x.shape,
         value=fill_value,
@@ -198,8 +217,8 @@ def arange(
 ) -> Tensor:
     if stop is None:
         start, stop = 0, start
-    if dtype is None and any(isinstance(value, float) for value in (start, stop, step)):
-        dtype = "float32"
+    if dtype is None and builtins.any(not _is_integer(number) for number in (start, stop, step)):
+        dtype = _dtype_of_numbers(start, stop, step)
     return _arange(start=start, stop=stop, step=step, dtype=dtype, device=device)
 
 

@@ -66,6 +66,8 @@ def rebuild(data: Any, dtype: str, shape: tuple[int, ...], device: str) -> Tenso
 def reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
     """Waits, then what pickle needs; from protocol 5 on the bytes may travel out of band."""
     flat = _reshape(self, shape=-1)
+    if flat.strides != (flat.itemsize,):  # still a view
+        flat = _contiguous(flat)
     buffer = memoryview(flat) if flat.size else memoryview(b"")
     data = pickle.PickleBuffer(buffer) if protocol >= 5 else buffer.tobytes()
     return rebuild, (data, str(self.dtype), self.shape, str(self.device))

@@ -21,6 +21,19 @@ def _tbb_candidates() -> list[str]:
     return [os.path.realpath(file.locate()) for file in files if file.name == "libtbb.so.12"]
 
 
+def _refuse_subinterpreters() -> None:
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            return
+    current, main = interpreters.get_current(), interpreters.get_main()
+    if current != main:
+        raise ImportError("thalweg cannot be imported in a subinterpreter; use threads or processes")
+
+
 def load() -> None:
     """Imports the extension, after loading oneTBB from its package if the plain import cannot find it."""
     try:
@@ -41,4 +54,5 @@ def load() -> None:
         from thalweg import _C  # noqa: F401
 
 
+_refuse_subinterpreters()
 load()

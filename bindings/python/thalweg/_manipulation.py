@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import documented
+from thalweg._operations import documented, require_tensor
 from thalweg._typing import Axis, Operand, Shape, Tensor
 
 _reshape = op("reshape")
@@ -36,7 +37,15 @@ def _tensors(name: str, arrays: Sequence[Operand]) -> list[Tensor]:
         arrays = builtins.list(arrays)
     if not isinstance(arrays, (list, tuple)):
         raise _C.DTypeError(f"{name}: expected a list or tuple of tensors, not {type(arrays).__name__}")
-    return builtins.list(arrays)
+    return [require_tensor(name, each) for each in arrays]
+
+
+def _positions(name: str, axes: Shape, rank: int) -> list[int]:
+    given = [axes] if hasattr(axes, "__index__") else builtins.list(axes)
+    positions = [_axis_of(name, operator.index(axis), rank) for axis in given]
+    if len(set(positions)) != len(positions):
+        raise _C.ValueError(f"{name}: axes {axes} name an axis twice")
+    return positions
 
 
 @documented(
@@ -73,12 +82,11 @@ def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
 
 def moveaxis(x: Tensor, source: Shape, destination: Shape, /) -> Tensor:
     """x with some axes moved to other positions; the others keep their order. Shares x's bytes."""
-    sources = [source] if isinstance(source, int) else builtins.list(source)
-    targets = [destination] if isinstance(destination, int) else builtins.list(destination)
+    require_tensor("moveaxis", x)
+    sources = _positions("moveaxis", source, x.ndim)
+    targets = _positions("moveaxis", destination, x.ndim)
     if len(sources) != len(targets):
         raise _C.ValueError(f"moveaxis: {len(sources)} source axes for {len(targets)} destinations")
-    sources = [_axis_of("moveaxis", axis, x.ndim) for axis in sources]
-    targets = [_axis_of("moveaxis", axis, x.ndim) for axis in targets]
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for target, axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, axis)
@@ -110,7 +118,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """The tensors broadcast to their common shape. The results share their bytes."""
-    shape = broadcast_shapes(*(array.shape for array in arrays))
+    shape = broadcast_shapes(*(require_tensor("broadcast_arrays", array).shape for array in arrays))
     return tuple(_broadcast_to(array, shape=shape) for array in arrays)
 
 
@@ -145,6 +153,9 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """The tensors, all of one shape, joined along a new axis. Raises ShapeError where shapes differ."""
     tensors = _tensors("stack", arrays)
+    if not tensors:
+        raise _C.ShapeError("stack: needs at least one tensor")
+    axis = _axis_of("stack", axis, tensors[0].ndim + 1)
     for each in tensors:
         if each.shape != tensors[0].shape:
             raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {each.shape} differ")
@@ -153,7 +164,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The parts of x along an axis, without that axis. They share x's bytes."""
-    position = _axis_of("unstack", axis, x.ndim)
+    position = _axis_of("unstack", axis, require_tensor("unstack", x).ndim)
     before = (slice(None),) * position
     return tuple(x[(*before, i)] for i in range(x.shape[position]))
 
@@ -164,15 +175,15 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
 
     The parts share x's bytes. Raises ShapeError if the parts would not be equal.
     """
-    position = _axis_of("split", axis, x.ndim)
+    position = _axis_of("split", axis, require_tensor("split", x).ndim)
     size = x.shape[position]
-    if isinstance(indices_or_sections, int):
-        parts = indices_or_sections
+    if hasattr(indices_or_sections, "__index__"):
+        parts = operator.index(indices_or_sections)
         if parts < 1 or size % parts != 0:
             raise _C.ShapeError(f"split: axis {axis} of size {size} does not divide into {parts} equal parts")
         cuts = [size // parts * i for i in range(1, parts)]
     else:
-        cuts = [int(cut) for cut in indices_or_sections]
+        cuts = [operator.index(cut) for cut in indices_or_sections]
     before = (slice(None),) * position
     bounds = [None, *cuts, None]
     return [x[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
@@ -181,10 +192,14 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
 @documented(_take)
 def take(x: Tensor, indices: Tensor | Sequence[int], /, *, axis: int | None = None) -> Tensor:
     if isinstance(indices, (list, tuple)):
-        nested = _C.from_nested(indices, dtype=None if indices else "int64")
+        device = require_tensor("take", x).device
+        nested = _C.from_nested(indices, dtype=None if indices else "int64", device=device)
         if nested is None:
-            raise _C.DTypeError("take: indices must be integers")
+            nested = _C.from_buffer(_C.array_of_mixed("take", indices), device=device)
         indices = nested
+    elif not isinstance(indices, Tensor) and hasattr(indices, "__index__"):
+        device = require_tensor("take", x).device
+        indices = _C.from_nested(operator.index(indices), dtype="int64", device=device)
     return _take(x, indices, axis=axis)
 
 

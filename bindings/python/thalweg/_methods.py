@@ -24,51 +24,109 @@ def _shape_arguments(shape: tuple[Any, ...]) -> Any:
     return shape[0] if len(shape) == 1 else shape
 
 
+def _refuse_out(name: str, out: Any) -> None:
+    """NumPy's functions call methods of other arrays with their own arguments, out=None among them."""
+    if out is not None:
+        raise _C.DTypeError(f"{name}: values are immutable, so that out must be None; use the result")
+
+
+def _as(x: Tensor, dtype: DTypeLike | None) -> Tensor:
+    return x if dtype is None else _creation.astype(x, dtype, copy=False)
+
+
 def _sum(
-    self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+    self: Tensor,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
 ) -> Tensor:
+    _refuse_out("sum", out)
     return _reductions._sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def _prod(
-    self: Tensor, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
+    self: Tensor,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
 ) -> Tensor:
+    _refuse_out("prod", out)
     return _reductions._prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def _mean(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    return _reductions._mean(self, axis=axis, keepdims=keepdims)
+def _mean(
+    self: Tensor,
+    axis: Axis = None,
+    *,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+) -> Tensor:
+    _refuse_out("mean", out)
+    return _reductions._mean(_as(self, dtype), axis=axis, keepdims=keepdims)
 
 
-def _max(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def _max(self: Tensor, axis: Axis = None, *, out: None = None, keepdims: bool = False) -> Tensor:
+    _refuse_out("max", out)
     return _reductions._max(self, axis=axis, keepdims=keepdims)
 
 
-def _min(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def _min(self: Tensor, axis: Axis = None, *, out: None = None, keepdims: bool = False) -> Tensor:
+    _refuse_out("min", out)
     return _reductions._min(self, axis=axis, keepdims=keepdims)
 
 
-def _any(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def _any(self: Tensor, axis: Axis = None, *, out: None = None, keepdims: bool = False) -> Tensor:
+    _refuse_out("any", out)
     return _reductions._any(self, axis=axis, keepdims=keepdims)
 
 
-def _all(self: Tensor, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def _all(self: Tensor, axis: Axis = None, *, out: None = None, keepdims: bool = False) -> Tensor:
+    _refuse_out("all", out)
     return _reductions._all(self, axis=axis, keepdims=keepdims)
 
 
-def _var(self: Tensor, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    return _reductions._var(self, axis=axis, correction=correction, keepdims=keepdims)
+def _var(
+    self: Tensor,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+) -> Tensor:
+    _refuse_out("var", out)
+    correction = correction if ddof is None else ddof
+    return _reductions._var(_as(self, dtype), axis=axis, correction=correction, keepdims=keepdims)
 
 
-def _std(self: Tensor, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    return _reductions._std(self, axis=axis, correction=correction, keepdims=keepdims)
+def _std(
+    self: Tensor,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+) -> Tensor:
+    _refuse_out("std", out)
+    correction = correction if ddof is None else ddof
+    return _reductions._std(_as(self, dtype), axis=axis, correction=correction, keepdims=keepdims)
 
 
-def _argmax(self: Tensor, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def _argmax(self: Tensor, axis: int | None = None, *, out: None = None, keepdims: bool = False) -> Tensor:
+    _refuse_out("argmax", out)
     return _reductions._argmax(self, axis=axis, keepdims=keepdims)
 
 
-def _argmin(self: Tensor, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def _argmin(self: Tensor, axis: int | None = None, *, out: None = None, keepdims: bool = False) -> Tensor:
+    _refuse_out("argmin", out)
     return _reductions._argmin(self, axis=axis, keepdims=keepdims)
 
 

@@ -1,8 +1,9 @@
 # _operations.py: how functions of the package find their operation and its documentation.
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from thalweg import _C
 
@@ -18,3 +19,22 @@ def documented(operation: _C.Operation, note: str = "") -> Callable[[Function], 
         return function
 
     return set_doc
+
+
+def require_tensor(name: str, x: Any) -> _C.Tensor:
+    """x, if it is a tensor; for functions that look at its shape before they issue anything."""
+    if isinstance(x, _C.Tensor):
+        return x
+    raise _C.DTypeError(
+        f"{name}: expected a Tensor, not {type(x).__name__}; make a tensor of it with thalweg.asarray"
+    )
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape given as an int or a sequence of ints."""
+    try:
+        if hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0:
+            return (operator.index(shape),)
+        return tuple(operator.index(size) for size in shape)
+    except TypeError:
+        raise _C.DTypeError(f"{name}: shape must be an int or a tuple of ints, not {shape!r}") from None

@@ -4,8 +4,9 @@ or timing."""
 
 from __future__ import annotations
 
+from thalweg import _C
 from thalweg._C import Generator, default_generator, op
-from thalweg._operations import documented
+from thalweg._operations import documented, shape_of
 from thalweg._typing import Any, DeviceLike, DTypeLike, Shape, Tensor
 
 _uniform = op("uniform")
@@ -13,17 +14,15 @@ _normal = op("normal")
 _randint = op("randint")
 
 
-def _shape_of(shape: Shape) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+def _shape_arguments(shape: tuple[Any, ...]) -> Any:
+    return shape[0] if len(shape) == 1 else shape
 
 
-def _shape_arguments(shape: tuple[Any, ...]) -> tuple[int, ...]:
-    return _shape_of(shape[0]) if len(shape) == 1 else shape
-
-
-def _take(generator: Generator | None, shape: tuple[int, ...]) -> dict[str, int]:
+def _take(name: str, generator: Generator | None, shape: tuple[int, ...]) -> dict[str, int]:
     """Seed and counter of the next draw. One counter gives two elements."""
     stream = default_generator() if generator is None else generator
+    if not isinstance(stream, Generator):
+        raise _C.DTypeError(f"{name}: generator must be a Generator, not {type(stream).__name__}")
     count = 1
     for size in shape:
         count *= max(int(size), 0)
@@ -31,7 +30,8 @@ def _take(generator: Generator | None, shape: tuple[int, ...]) -> dict[str, int]
 
 
 def manual_seed(seed: int, /) -> Generator:
-    """Begins the default generator's stream of `seed`; returns the generator."""
+    """Begins the default generator's stream of `seed`, any int, whose low 64 bits count. Returns the
+    generator."""
     return default_generator().manual_seed(seed)
 
 
@@ -45,9 +45,11 @@ def uniform(
     device: DeviceLike | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    shape = _shape_of(shape)
+    shape = shape_of("uniform", shape)
     dtype = "float32" if dtype is None else dtype
-    return _uniform(shape=shape, low=low, high=high, dtype=dtype, device=device, **_take(generator, shape))
+    return _uniform(
+        shape=shape, low=low, high=high, dtype=dtype, device=device, **_take("uniform", generator, shape)
+    )
 
 
 @documented(_normal)
@@ -60,9 +62,11 @@ def normal(
     device: DeviceLike | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    shape = _shape_of(shape)
+    shape = shape_of("normal", shape)
     dtype = "float32" if dtype is None else dtype
-    return _normal(shape=shape, mean=mean, std=std, dtype=dtype, device=device, **_take(generator, shape))
+    return _normal(
+        shape=shape, mean=mean, std=std, dtype=dtype, device=device, **_take("normal", generator, shape)
+    )
 
 
 def rand(
@@ -98,9 +102,19 @@ def randint(
 ) -> Tensor:
     if high is None:
         low, high = 0, low
-    shape = _shape_of(shape)
+    shape = shape_of("randint", shape)
     dtype = "int64" if dtype is None else dtype
-    return _randint(shape=shape, low=low, high=high, dtype=dtype, device=device, **_take(generator, shape))
+    # Bounds are numbers of 64 bits.
+    endpoint = high == 2**64
+    return _randint(
+        shape=shape,
+        low=low,
+        high=high - endpoint,
+        endpoint=endpoint,
+        dtype=dtype,
+        device=device,
+        **_take("randint", generator, shape),
+    )
 
 
 __all__ = ["Generator", "default_generator", "manual_seed", "normal", "rand", "randint", "randn", "uniform"]

@@ -43,7 +43,9 @@ struct HostHooks {
 
 struct EngineOptions {
   EngineMode mode = EngineMode::threaded;
-  /// Threads that may run one device's operators at the same time; 0: as many as the process may use.
+  static constexpr int kMaxThreads = 1024;
+  /// Threads that may run one device's operators at the same time, at most kMaxThreads; 0: as many as the
+  /// process may use.
   int num_threads = 0;
   /// The CPU poses as this many devices.
   int cpu_devices = 1;
@@ -100,6 +102,8 @@ class Engine {
   const OpRegistry& ops() const noexcept;
   const Op& op(std::string_view name) const { return ops().find(name); }
   const EngineOptions& options() const noexcept;
+  /// The mode of the options, but synchronous in a forked child.
+  EngineMode mode() const noexcept;
 
   /// Issues one operator with one output and returns at once. Metadata errors raise here. Throws EngineError
   /// after `shutdown`, DeviceError for inputs on different devices (0-d cpu tensors are copied).

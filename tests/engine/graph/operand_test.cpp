@@ -21,7 +21,7 @@ Buffer* counted_buffer() {
 }
 
 Failure* make_failure() {
-  return new Failure(std::make_exception_ptr(std::runtime_error("lost")), "op", Device{}, 0, 1);
+  return new Failure(std::make_exception_ptr(std::runtime_error("lost")), "op", Device{}, 0, 1, nullptr);
 }
 
 struct Counting : Waiter {
@@ -127,13 +127,11 @@ TEST(Operand, ALongChainOfRecoverableValuesDiesWithoutRecursion) {
 
 TEST(Operand, AReusedSlotStartsAfresh) {
   Operand* first = Operand::make(nullptr, false);
-  first->name_id = 5;
   first->set_ready(Buffer::make_inline());
   first->unref();
   Operand* second = Operand::make(nullptr, false);
   ASSERT_EQ(second, first) << "the test expects the pool to hand the slot out again";
   EXPECT_EQ(second->state(), OperandState::pending);
-  EXPECT_EQ(second->name_id, 0u);
   EXPECT_EQ(second->recover, nullptr);
   EXPECT_EQ(second->producer.load(), nullptr);
   second->unref();

@@ -230,6 +230,22 @@ TEST_P(FailureTest, AFailureOutlivesItsOperandsAndTheLog) {
   EXPECT_THROW(std::rethrow_exception(info.exception), ValueError);
 }
 
+TEST_P(FailureTest, AFailedValueIsReadAfterItsEngine) {
+  EngineOptions with_sites = options();
+  with_sites.hooks.resolve_site = [](SiteId site) { return "train.py:" + std::to_string(site); };
+  auto short_lived = std::make_unique<Engine>(with_sites, &register_test_kernels);
+  const Op& bad = add_throwing(*short_lived, "bad", ValueError("no"));
+  Tensor failed;
+  try {
+    failed = call(*short_lived, bad, {ramp(*short_lived, 3)}, 42);
+  } catch (const ValueError&) {
+    GTEST_SKIP() << "synchronous: there is no failed value";
+  }
+  short_lived.reset();
+  EXPECT_TRUE(contains(text_of([&] { failed.wait(); }), "bad failed on cpu:0 at train.py:42: no"));
+  EXPECT_EQ(failed.failure().site, "train.py:42");
+}
+
 // --- sites
 // ----------------------------------------------------------------------------------------------------------
 

@@ -19,11 +19,11 @@ namespace {
 constexpr int kGood = 17;
 
 /// Forks; the child returns kGood if `body` returns true and ends by alarm if it hangs.
-int in_child(const std::function<bool()>& body) {
+int fork_once(const std::function<bool()>& body, unsigned seconds) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    alarm(seconds);
     bool good = false;
     try {
       good = body();
@@ -35,6 +35,15 @@ int in_child(const std::function<bool()>& body) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/// AddressSanitizer's allocator (GCC 12) takes no care of forks: about one child in 200 of a busy process
+/// inherits a locked size class and hangs in its first `new`. A hang of ours would come every time.
+int in_child(const std::function<bool()>& body) {
+  constexpr int kHung = 1000 + SIGALRM;
+  int result = fork_once(body, kSanitized ? 30 : 60);
+  for (int again = 0; kSanitized && result == kHung && again < 2; ++again) result = fork_once(body, 30);
+  return result;
 }
 
 class ForkTest : public DrivenTest {

@@ -409,13 +409,7 @@ INSTANTIATE_TEST_SUITE_P(Drives, DeepChain,
                                            Drive{EngineMode::synchronous}),
                          drive_name);
 
-constexpr int chain_length() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return 100'000;
-#else
-  return 1'000'000;
-#endif
-}
+constexpr int chain_length() { return kSanitized ? 100'000 : 1'000'000; }
 
 TEST_P(DeepChain, RunsAMillionOperators) {
   Tensor x = filled(engine, 1, 0);

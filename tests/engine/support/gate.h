@@ -14,8 +14,14 @@
 
 namespace thalweg::testing {
 
-/// Longer than anything a test waits for on a loaded machine under a sanitizer.
-inline constexpr std::chrono::seconds kPatience{60};
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+/// Longer than anything a test waits for on a loaded machine.
+inline constexpr std::chrono::seconds kPatience{kSanitized ? 240 : 60};
 
 /// Threads stop at a closed gate; a test sees how many have come. Any thread.
 class Gate {
