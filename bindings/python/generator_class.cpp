@@ -43,6 +43,8 @@ void add_generator_class(py::module_& module) {
       },
       py::arg("seed"), "Begins the stream of `seed`. Returns the generator.");
   type.def("take", &Generator::take, py::arg("draws"), "Takes `draws` numbers; the first one's counter.");
+  type.def("put_back", &Generator::put_back, py::arg("first"), py::arg("draws"),
+           "Gives back what take gave, unless others have taken since: for a call that failed.");
   type.def(
       "get_state", [](const Generator& self) { return py::make_tuple(self.seed(), self.counter()); },
       "(seed, counter), for set_state.");

@@ -57,8 +57,11 @@ class Inputs {
     for (std::size_t i = 0; i < count; ++i) {
       any_float_ |= i >= first && PyFloat_Check(args[i]);
       if (!is_tensor(args[i])) continue;
-      if (any_ == nullptr) any_ = &tensor_of(args[i]);
-      if (i >= first && model_ == nullptr) model_ = &tensor_of(args[i]);
+      const Tensor& tensor = tensor_of(args[i]);
+      if (any_ == nullptr) any_ = &tensor;
+      if (i < first) continue;
+      model_dtype_ = model_ == nullptr ? tensor.dtype() : promote(model_dtype_, tensor.dtype());
+      if (model_ == nullptr) model_ = &tensor;
     }
   }
 
@@ -72,7 +75,7 @@ class Inputs {
       }
       Tensor& converted = (count_ > kFew ? many_converted_.data() : few_converted_.data())[i];
       if (model_ != nullptr) {
-        converted = to_operand(engine, self_->name, args_[i], model_->dtype(), model_->device());
+        converted = to_operand(engine, self_->name, args_[i], model_dtype_, model_->device());
       } else if (any_float_) {
         converted = to_operand(engine, self_->name, args_[i], kDefaultFloat, Device{});
       } else {
@@ -91,7 +94,9 @@ class Inputs {
   PyObject* const* args_;
   std::size_t count_;
   const Tensor* any_ = nullptr;
+  /// The first tensor beside which a number stands, and what all of them promote to.
   const Tensor* model_ = nullptr;
+  DType model_dtype_ = DType::bool_;
   bool any_float_ = false;
   std::array<const Tensor*, kFew> few_{};
   std::array<Tensor, kFew> few_converted_;

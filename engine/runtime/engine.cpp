@@ -184,7 +184,7 @@ Tensor Engine::apply(const Op& op, std::span<const Tensor* const> inputs, Attrib
   Operand* output = nullptr;
   impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, {&output, 1});
   Tensor result(output);
-  if (impl_->synchronous && output->state() == OperandState::failed) output->failure()->raise();
+  if (impl_->raises_in_call() && output->state() == OperandState::failed) output->failure()->raise();
   return result;
 }
 
@@ -196,7 +196,7 @@ std::vector<Tensor> Engine::apply_many(const Op& op, std::span<const Tensor* con
   impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, outputs);
   std::vector<Tensor> results;
   for (Operand* output : outputs) results.emplace_back(output);
-  if (impl_->synchronous && outputs[0]->state() == OperandState::failed) outputs[0]->failure()->raise();
+  if (impl_->raises_in_call() && outputs[0]->state() == OperandState::failed) outputs[0]->failure()->raise();
   return results;
 }
 
@@ -210,7 +210,7 @@ void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor
                                                       std::move(attributes), site);
   target.release();  // the operator has the handle's reference now
   target = Tensor(output);
-  if (impl_->synchronous && output->state() == OperandState::failed) {
+  if (impl_->raises_in_call() && output->state() == OperandState::failed) {
     Failure* failure = output->failure();
     failure->ref();
     const std::unique_ptr<Failure, void (*)(Failure*)> owner(failure, [](Failure* self) { self->unref(); });
@@ -317,10 +317,12 @@ std::vector<std::string> Engine::shutdown() {
   if (impl_->closed.exchange(true)) return {};
   if (impl_->eager) impl_->eager->shutdown();
   std::vector<std::string> unread;
-  for (Failure* failure : impl_->failures.take_all()) {
+  std::uint64_t others = 0;
+  for (Failure* failure : impl_->failures.take_all(others)) {
     unread.push_back(failure_prefix(*failure) + failure_text(failure->exception));
     failure->unref();
   }
+  if (others > 0) unread.push_back("and " + std::to_string(others) + " more that were not kept");
   return unread;
 }
 

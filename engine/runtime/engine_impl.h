@@ -23,6 +23,8 @@ struct Engine::Impl {
   void freeze();
   void check_accepting(const Op& op) const;
   std::string site_text(SiteId site) const;
+  /// True where an operator is over when its call returns: a failure is then raised by that very call.
+  bool raises_in_call() const noexcept { return synchronous != nullptr || eager->is_forked(); }
 
   EngineOptions options;
   OpRegistry ops;

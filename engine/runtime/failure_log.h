@@ -60,10 +60,11 @@ class FailureLog {
     return oldest;
   }
 
-  /// Every unreported failure, oldest first (references).
-  std::vector<Failure*> take_all() {
+  /// Every unreported failure, oldest first (references); `others` counts those that were not kept.
+  std::vector<Failure*> take_all(std::uint64_t& others) {
     std::lock_guard guard(lock_);
     drop_reported();
+    others = std::exchange(dropped_, 0);
     return std::exchange(failures_, {});
   }
 

@@ -125,3 +125,26 @@ def test_loops_of_many_threads():
     for thread in threads:
         thread.join()
     assert sorted(results) == [(i, [i + 50] * 10) for i in range(4)]
+
+
+@needs_pending
+def test_a_tensor_that_is_rebound_while_it_is_awaited(test_engine):
+    first, second = tw._C.testing.new_gate(), tw._C.testing.new_gate()
+
+    async def wait_for(tensor):
+        return await tensor
+
+    async def main():
+        tensor = gate(tw.ones(3), gate=first)
+        waiting = asyncio.ensure_future(wait_for(tensor))
+        await asyncio.sleep(0)
+        tensor += gate(tw.ones(3), gate=second)
+        tw._C.testing.open_gate(first)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not waiting.done()
+        tw._C.testing.open_gate(second)
+        with tw.on_sync("error"):
+            return await waiting
+
+    check(asyncio.run(main()), np.full(3, 2, "float32"))

@@ -366,3 +366,12 @@ def test_32_dimensions():
     array = samples("float32", shape)
     check(tw.asarray(array) + 1, array + np.float32(1))
     check(tw.asarray(array).T * 2, array.T * np.float32(2))
+
+
+def test_numbers_beside_tensors_of_several_dtypes():
+    x, y = np.asarray([0.0, 1.0], "float32"), np.asarray([0.5, 0.5])
+    check(tw.clip(tw.asarray(x), 0.1, tw.asarray(y)), np.clip(x, 0.1, y))
+    small, wide = np.asarray([1, 2], "int8"), np.asarray([0, 500])
+    check(tw.clip(tw.asarray(small), tw.asarray(wide), 2000), np.clip(small, wide, 2000))
+    condition = np.asarray([True, False])
+    check(tw.where(tw.asarray(condition), tw.asarray(y), 0.1), np.where(condition, y, 0.1))

@@ -238,3 +238,12 @@ def test_functions_of_numpy_that_call_methods():
     assert np.any(tensor).item() is True
     with pytest.raises(TypeError, match="immutable"):
         np.sum(tensor, out=np.zeros(()))
+
+
+def test_a_failed_tensor_of_no_elements_raises_on_every_read():
+    if tw.engine().mode == "sync":
+        pytest.skip("the failure raises in the call")
+    empty = tw.take(tw.ones(3), tw.asarray([50]))[0:0]
+    for read in (np.asarray, pickle.dumps, tw.Tensor.numpy, tw.Tensor.tolist, tw.Tensor.wait, np.from_dlpack):
+        with pytest.raises(IndexError, match="50"):
+            read(empty)

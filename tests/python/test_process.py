@@ -176,6 +176,26 @@ def test_a_read_failure_is_not_reported_at_exit(mode):
     assert err == ""
 
 
+@pytest.mark.parametrize("mode", PENDING_MODES)
+def test_the_report_at_exit_is_short(mode):
+    _, err = run(
+        """
+        engine = tw.Engine(test_operators=True)
+        with engine:
+            x = tw.ones(3)
+            for i in range(5000):
+                tw._C.op("test_fail")(x, message="the same")
+            for i in range(20):
+                tw._C.op("test_fail")(x, message=f"another {i}")
+        """,
+        THALWEG_ENGINE=mode,
+    )
+    assert err.count("the same") == 1
+    assert "times)" in err
+    assert " more that were not kept" in err
+    assert len(err) < 2000
+
+
 def test_os_exit_does_not_wait():
     run(CHAIN + "x = chain(1000)\nos._exit(5)", status=5)
 
@@ -221,6 +241,14 @@ x = chain(3000)
 y = x.to(tw.devices()[-1]) * 2
 in_child(lambda: x[0].item() == 3000 and y[-1].item() == 6000 and chain(100)[5].item() == 100)
 in_child(lambda: tw.engine().mode == "sync")
+
+def raises_in_the_call():
+    try:
+        tw.take(tw.ones(3), tw.asarray([9]))
+    except IndexError:
+        return True
+
+in_child(raises_in_the_call)
 assert x[0].item() == 3000
 assert y[-1].item() == 6000
 assert chain(100)[5].item() == 100
@@ -424,8 +452,8 @@ def test_sigterm_ends_a_process_with_work_in_flight():
     [
         ("THALWEG_ENGINE", "quick", "threaded, caller or sync"),
         ("THALWEG_INLINE", "maybe", "on or off"),
-        ("THALWEG_NUM_THREADS", "0", "1 to 4096"),
-        ("THALWEG_NUM_THREADS", "two", "1 to 4096"),
+        ("THALWEG_NUM_THREADS", "0", "1 to 1024"),
+        ("THALWEG_NUM_THREADS", "two", "1 to 1024"),
         ("THALWEG_CPU_DEVICES", "65", "1 to 64"),
         ("THALWEG_MEMORY_LIMIT", "-1", "0 to"),
     ],

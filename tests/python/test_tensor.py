@@ -395,3 +395,26 @@ def test_random_integers_of_all_64_bits(low, high, dtype):
     assert shares.max() < 180
     with pytest.raises((ValueError, OverflowError)):
         tw.randint(low, high + 1, (3,), dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tw.rand(3, dtype="int64"),
+        lambda: tw.rand(3, dtype="colour"),
+        lambda: tw.rand(3, device="cuda"),
+        lambda: tw.rand(2**70),
+        lambda: tw.rand(2**40, 2**40),
+        lambda: tw.rand(-1),
+        lambda: tw.randn(3, device="cpu:63"),
+        lambda: tw.randint(5, 5, 3),
+    ],
+)
+def test_a_call_that_raises_draws_nothing(call):
+    tw.manual_seed(5)
+    expected = tw.rand(4).tolist()
+    tw.manual_seed(5)
+    with pytest.raises((TypeError, ValueError)):
+        call()
+    assert tw.default_generator().counter == 0
+    assert tw.rand(4).tolist() == expected

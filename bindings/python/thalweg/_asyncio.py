@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Generator
 
 from thalweg._typing import Any, Tensor
@@ -13,20 +14,21 @@ def _settle(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
+def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    # The loop may have been closed meanwhile, then nobody waits any more.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(_settle, future)
+
+
 def await_tensor(self: Tensor) -> Generator[Any, None, Tensor]:
     """Lets the event loop go on until the value is there; gives the tensor, or raises its failure.
 
     The callback lane wakes the loop; nothing polls.
     """
-    if not self.is_ready():
+    while not self.is_ready():  # again where an in-place form rebinds the tensor meanwhile
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
-        def wake() -> None:
-            # The loop may have been closed meanwhile, then nobody waits any more.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, future)
-
-        self.on_ready(wake)
+        self.on_ready(functools.partial(_wake, loop, future))
         yield from future
     return self.wait()

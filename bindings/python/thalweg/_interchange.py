@@ -37,6 +37,7 @@ def to_numpy(self: Tensor) -> Any:
     import numpy
 
     if self.size == 0:
+        self.wait()  # it may have failed
         return _read_only(numpy.empty(self.shape, dtype=str(self.dtype)))
     return numpy.asarray(memoryview(self))
 
@@ -65,6 +66,7 @@ def rebuild(data: Any, dtype: str, shape: tuple[int, ...], device: str) -> Tenso
 
 def reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
     """Waits, then what pickle needs; from protocol 5 on the bytes may travel out of band."""
+    self.wait()
     flat = _reshape(self, shape=-1)
     if flat.strides != (flat.itemsize,):  # still a view
         flat = _contiguous(flat)

@@ -192,8 +192,8 @@ def _to_device(self: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Te
 
 
 def _to(self: Tensor, device: DeviceLike, /) -> Tensor:
-    """The tensor on another device; itself if it is there."""
-    return self if self.device == device else _creation._to_device(self, device=device)
+    """The tensor on another device; itself if it is there, or if device is None."""
+    return self if device is None or self.device == device else _creation._to_device(self, device=device)
 
 
 def _get_transpose(self: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 # _operations.py: how functions of the package find their operation and its documentation.
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -33,8 +34,10 @@ def require_tensor(name: str, x: Any) -> _C.Tensor:
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """A shape given as an int or a sequence of ints."""
     try:
-        if hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0:
-            return (operator.index(shape),)
-        return tuple(operator.index(size) for size in shape)
+        single = hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0
+        sizes = (operator.index(shape),) if single else tuple(operator.index(size) for size in shape)
     except TypeError:
         raise _C.DTypeError(f"{name}: shape must be an int or a tuple of ints, not {shape!r}") from None
+    if builtins.any(size >= 2**63 for size in sizes):
+        raise _C.ShapeError(f"{name}: shape {sizes} is too large")
+    return sizes

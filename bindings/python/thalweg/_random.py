@@ -4,8 +4,10 @@ or timing."""
 
 from __future__ import annotations
 
+import math
+
 from thalweg import _C
-from thalweg._C import Generator, default_generator, op
+from thalweg._C import Generator, Operation, default_generator, op
 from thalweg._operations import documented, shape_of
 from thalweg._typing import Any, DeviceLike, DTypeLike, Shape, Tensor
 
@@ -18,15 +20,24 @@ def _shape_arguments(shape: tuple[Any, ...]) -> Any:
     return shape[0] if len(shape) == 1 else shape
 
 
-def _take(name: str, generator: Generator | None, shape: tuple[int, ...]) -> dict[str, int]:
-    """Seed and counter of the next draw. One counter gives two elements."""
+def _draw(
+    operation: Operation, generator: Generator | None, shape: tuple[int, ...], **attributes: Any
+) -> Tensor:
+    """Issues a random operation with the next numbers of the stream. One counter gives two elements."""
     stream = default_generator() if generator is None else generator
     if not isinstance(stream, Generator):
+        name = operation.__name__
         raise _C.DTypeError(f"{name}: generator must be a Generator, not {type(stream).__name__}")
-    count = 1
-    for size in shape:
-        count *= max(int(size), 0)
-    return {"seed": stream.seed, "counter": stream.take((count + 1) // 2)}
+    # What overflows here is refused by the operation.
+    draws = (min(math.prod(max(size, 0) for size in shape), 2**63) + 1) // 2
+    counter = stream.take(draws)
+    try:
+        return operation(shape=shape, seed=stream.seed, counter=counter, **attributes)
+    except _C.OutOfMemoryError:  # drawn all the same, as where the call returns before the kernel runs
+        raise
+    except BaseException:
+        stream.put_back(counter, draws)
+        raise
 
 
 def manual_seed(seed: int, /) -> Generator:
@@ -47,9 +58,7 @@ def uniform(
 ) -> Tensor:
     shape = shape_of("uniform", shape)
     dtype = "float32" if dtype is None else dtype
-    return _uniform(
-        shape=shape, low=low, high=high, dtype=dtype, device=device, **_take("uniform", generator, shape)
-    )
+    return _draw(_uniform, generator, shape, low=low, high=high, dtype=dtype, device=device)
 
 
 @documented(_normal)
@@ -64,9 +73,7 @@ def normal(
 ) -> Tensor:
     shape = shape_of("normal", shape)
     dtype = "float32" if dtype is None else dtype
-    return _normal(
-        shape=shape, mean=mean, std=std, dtype=dtype, device=device, **_take("normal", generator, shape)
-    )
+    return _draw(_normal, generator, shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
 def rand(
@@ -106,14 +113,15 @@ def randint(
     dtype = "int64" if dtype is None else dtype
     # Bounds are numbers of 64 bits.
     endpoint = high == 2**64
-    return _randint(
-        shape=shape,
+    return _draw(
+        _randint,
+        generator,
+        shape,
         low=low,
         high=high - endpoint,
         endpoint=endpoint,
         dtype=dtype,
         device=device,
-        **_take("randint", generator, shape),
     )
 
 

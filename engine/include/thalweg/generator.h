@@ -18,6 +18,11 @@ class Generator {
   std::uint64_t take(std::uint64_t draws) noexcept {
     return counter_.fetch_add(draws, std::memory_order_relaxed);
   }
+  /// Gives back what `take` gave at `first`, unless others have taken since.
+  void put_back(std::uint64_t first, std::uint64_t draws) noexcept {
+    std::uint64_t taken = first + draws;
+    counter_.compare_exchange_strong(taken, first, std::memory_order_relaxed);
+  }
   void set(std::uint64_t seed, std::uint64_t counter) noexcept {
     seed_.store(seed, std::memory_order_relaxed);
     counter_.store(counter, std::memory_order_relaxed);
