@@ -136,8 +136,11 @@ Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> d
   const Py_buffer& view = buffer.view;
   const std::optional<DType> own = dtype_of_format(view.format, view.itemsize);
   if (!own && !dtype) {
-    throw DTypeError(std::string("asarray: elements of buffer format '") + (view.format ? view.format : "") +
-                     "' have no dtype here");
+    const py::object named = py::getattr(py::handle(object), "dtype", py::none());
+    throw DTypeError("asarray: elements of " +
+                     (named.is_none() ? "buffer format '" + std::string(view.format ? view.format : "") + "'"
+                                      : "dtype " + std::string(py::str(named))) +
+                     " have no dtype here; cast them first");
   }
   const DType read_as = own.value_or(*dtype);
   if (view.suboffsets != nullptr || item_size(read_as) != view.itemsize) {

@@ -29,7 +29,7 @@ ErrorType error_types[] = {
     {"thalweg.IndexError", &PyExc_IndexError, is_a<IndexError>, "An index or axis out of range."},
     {"thalweg.DeviceError", &PyExc_ValueError, is_a<DeviceError>,
      "A device that is not there, or mixed devices."},
-    {"thalweg.AttributeError", &PyExc_TypeError, is_a<AttributeError>,
+    {"thalweg.ArgumentError", &PyExc_TypeError, is_a<AttributeError>,
      "An attribute (keyword argument) that an operator does not have or take."},
     {"thalweg.ValueError", &PyExc_ValueError, is_a<ValueError>, "A value that an operator does not take."},
     {"thalweg.OutOfMemoryError", &PyExc_MemoryError, is_a<OutOfMemoryError>,

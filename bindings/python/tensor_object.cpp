@@ -149,9 +149,15 @@ void rebind(PyObject* self, Tensor value) {
   handle = std::move(value);
 }
 
+static PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError, "Tensor: is not called; make tensors with thalweg.asarray(data)");
+  return nullptr;
+}
+
 void add_tensor_type(py::module_& module) {
   std::vector<PyType_Slot> slots = {
       {Py_tp_dealloc, slot(deallocate)},
+      {Py_tp_new, slot(refuse_new)},
       {Py_tp_hash, slot(hash_by_identity)},
       {Py_tp_richcompare, slot(tensor_compare)},
       {Py_tp_methods, tensor_methods},
@@ -167,8 +173,7 @@ void add_tensor_type(py::module_& module) {
   for (PyType_Slot* entry = number_slots; entry->slot != 0; ++entry) slots.push_back(*entry);
   slots.push_back({0, nullptr});
   // Not immutable: the package adds the methods it writes in Python.
-  PyType_Spec spec = {"thalweg.Tensor", sizeof(TensorObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
+  PyType_Spec spec = {"thalweg.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT, slots.data()};
   py::object type = checked(PyType_FromSpec(&spec));
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   module.attr("Tensor") = type;

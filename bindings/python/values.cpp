@@ -95,6 +95,10 @@ void add_dtype(py::module_& module) {
   type.def_property_readonly(
       "kind", [](const DTypeValue& self) { return kind_name(self.dtype); },
       "\"bool\", \"signed integer\", \"unsigned integer\" or \"real floating\".");
+  type.def_property_readonly(
+      "__numpy_dtype__",
+      [text](const DTypeValue& self) { return py::module_::import("numpy").attr("dtype")(text(self)); },
+      "NumPy's dtype of the same elements, for NumPy's functions that take a dtype.");
   type.def("__str__", text);
   type.def("__repr__", [text](const DTypeValue& self) { return "thalweg." + text(self); });
   type.def("__hash__", [text](const DTypeValue& self) { return py::hash(py::str(text(self))); });

@@ -131,14 +131,16 @@ void register_creation(OpRegistry& registry) {
   AttrSpec device = optional("device", AttrKind::device, Device{});
   registry.add(make_op("empty", {shape, float_dtype, device}, infer_empty, 0.0f,
                        "A tensor whose values are whatever its memory held."));
-  registry.add(
-      make_op("full", {shape, required("value", AttrKind::scalar), any_dtype, device}, infer_full, 0.2f,
-              "A tensor of one value everywhere.\n\nWithout dtype the value's own: bool, int64 or float64. "
-              "Raises ValueError for a number that an integer dtype does not hold."));
+  registry.add(make_op("full", {shape, required("value", AttrKind::scalar), any_dtype, device}, infer_full,
+                       0.2f,
+                       "A tensor of one value everywhere.\n\nWithout dtype bool, int64 or a floating "
+                       "dtype (float64 in C++, float32 in Python). "
+                       "Raises ValueError for a number that an integer dtype does not hold."));
   registry.add(make_op(
       "arange", {start, stop, required("step", AttrKind::scalar), any_dtype, device}, infer_arange, 0.5f,
       "start, start + step, and so on, up to but without stop.\n\nWithout dtype int64 if all three "
-      "are integers (uint64 where a number is above int64), else float64. Raises ValueError if step is 0 "
+      "are integers (uint64 where a number is above int64), else float64 in C++ and float32 in Python. "
+      "Raises ValueError if step is 0 "
       "or integers do not fit."));
   registry.add(
       make_op("linspace",

@@ -119,7 +119,7 @@ void register_random(OpRegistry& registry) {
       infer_randint,
       "Random integers from low up to but without high, each equally likely.\n\nUnbiased: Lemire's "
       "multiplication with rejection (ACM TOMACS 29, 2019); a rejected number is drawn again from the "
-      "same counter's next block. With endpoint high is among them. ");
+      "same counter's next block. The attribute endpoint includes high. ");
   randint.attributes.push_back({"endpoint", AttrKind::boolean, false, false});
   randint.ns_per_element = 4.0f;
   registry.add(std::move(randint));

@@ -97,9 +97,11 @@ void infer_arg(InferContext& ctx) {
 
 const char kAxisDoc[] =
     "\n\naxis: None (all axes), an int or a tuple of ints, negative ones counted from the end; keepdims: "
-    "leave "
-    "reduced axes in place with size 1. Raises IndexError for an axis out of range and ShapeError for a "
-    "repeated one.";
+    "leave reduced axes in place with size 1. Raises IndexError for an axis out of range and ShapeError for "
+    "a repeated one.";
+const char kOneAxisDoc[] =
+    "\n\naxis: None (all axes) or an int, negative ones counted from the end; keepdims: leave reduced axes "
+    "in place with size 1. Raises IndexError for an axis out of range.";
 
 Op reduction(std::string name, void (*infer)(InferContext&), const std::string& doc,
              float ns_per_element = 0.3f) {
@@ -108,7 +110,8 @@ Op reduction(std::string name, void (*infer)(InferContext&), const std::string& 
   op.inputs = {"x"};
   op.attributes = {{"axis", AttrKind::axes}, {"keepdims", AttrKind::boolean, false}};
   op.infer = infer;
-  op.doc = doc + kAxisDoc + "\n\nArray API standard, statistical, searching and utility functions.";
+  op.doc = doc + (infer == infer_arg ? kOneAxisDoc : kAxisDoc) +
+           "\n\nArray API standard, statistical, searching and utility functions.";
   op.ns_per_element = ns_per_element;
   return op;
 }
@@ -116,8 +119,8 @@ Op reduction(std::string name, void (*infer)(InferContext&), const std::string& 
 void add_sums(OpRegistry& registry) {
   const std::string dtypes =
       "\n\nbool and signed integers give int64, unsigned integers uint64, floating dtypes their own; dtype "
-      "overrides "
-      "(the input is cast first). Integers wrap. Floating sums have a fixed pairwise association.";
+      "overrides (the input is cast first). Integers wrap. Floating elements are combined pairwise, in an "
+      "order that depends on the shape only.";
   Op sum = reduction("sum", infer_sum, "The sum of the elements along the axes; 0 for none." + dtypes);
   sum.attributes.push_back({"dtype", AttrKind::dtype});
   registry.add(std::move(sum));

@@ -375,3 +375,20 @@ def test_numbers_beside_tensors_of_several_dtypes():
     check(tw.clip(tw.asarray(small), tw.asarray(wide), 2000), np.clip(small, wide, 2000))
     condition = np.asarray([True, False])
     check(tw.where(tw.asarray(condition), tw.asarray(y), 0.1), np.where(condition, y, 0.1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+def test_small_constant_exponents(dtype):
+    array = samples(dtype, (300,))
+    for _, tensor, expected in layouts(array):
+        with np.errstate(all="ignore"):
+            check(tensor**2, expected * expected)
+            if dtype in FLOATS:
+                check(tensor**-1, 1 / expected)
+                check(tensor**2.0, expected * expected)
+                shape = np.broadcast_shapes(expected.shape, (1, 1, 1))
+                squares = tensor ** tw.full((1, 1, 1), 2.0, dtype=dtype)
+                check(squares, (expected * expected).reshape(shape))
+                check(tensor**3, np.power(expected, np.asarray(3, dtype)), rtol=1e-6)
+            check(tensor**1, expected)
+            check(tensor**0, np.ones_like(expected))

@@ -247,3 +247,20 @@ def test_a_failed_tensor_of_no_elements_raises_on_every_read():
     for read in (np.asarray, pickle.dumps, tw.Tensor.numpy, tw.Tensor.tolist, tw.Tensor.wait, np.from_dlpack):
         with pytest.raises(IndexError, match="50"):
             read(empty)
+
+
+@pytest.mark.skipif(
+    tuple(map(int, np.__version__.split(".")[:2])) < (2, 4),
+    reason="NumPy asks for __numpy_dtype__ from 2.4 on",
+)
+def test_dtypes_work_in_numpy():
+    assert np.dtype(tw.float32) == np.float32
+    assert np.zeros(2, dtype=tw.ones(2).dtype).dtype == np.float32
+    assert np.ones(2).astype(tw.int8).dtype == np.int8
+
+
+def test_making_a_tensor_by_its_type_names_the_function():
+    with pytest.raises(TypeError, match="asarray"):
+        tw.Tensor([1, 2])
+    with pytest.raises(TypeError, match="dtype float16"):
+        tw.asarray(np.ones(2, "float16"))

@@ -15,7 +15,7 @@ import os as _os
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
 from thalweg import _C
 from thalweg._C import (
-    AttributeError,
+    ArgumentError,
     DeviceError,
     DTypeError,
     Engine,

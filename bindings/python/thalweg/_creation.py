@@ -43,6 +43,10 @@ def asarray(
 ) -> Tensor:
     """A tensor of a number, nested lists, an array, a buffer or an object with __dlpack__.
 
+    Without dtype Python's bool, int and float give bool, int64 (uint64 above 2**63 - 1) and float32; arrays and
+    NumPy's scalars keep their dtype. device is that of the result, cpu:0 by default. Raises ShapeError for rows of
+    different lengths, OverflowError for an int out of range, DTypeError for what holds no numbers.
+
     Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that
     tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
     """
@@ -135,7 +139,7 @@ def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | N
     return _full(shape=shape, value=1, dtype="float32" if dtype is None else dtype, device=device)
 
 
-@documented(_full, "A float without dtype gives float32.")
+@documented(_full, "fill_value may also be a 0-d tensor; NumPy's scalars keep their dtype.")
 def full(
     shape: Shape, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
@@ -205,7 +209,7 @@ def full_like(
     )
 
 
-@documented(_arange, "With one number it is stop, and start is 0. Floats without dtype give float32.")
+@documented(_arange, "With one number it is stop, and start is 0. NumPy's floating scalars keep their dtype.")
 def arange(
     start: Scalar,
     /,
