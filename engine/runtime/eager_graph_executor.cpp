@@ -21,6 +21,12 @@ constexpr std::int64_t kAccountEvery = 64;
 /// Ready operators are put in groups, but wait no longer than for so many others.
 constexpr int kFlushEvery = 16;
 constexpr std::uint64_t kCallerDrainEvery = 64;
+/// A drain ends after about so many messages even if more have come: whoever waits must get to look at the
+/// value he waits for, however fast others issue.
+constexpr std::size_t kFairDrain = 4096;
+/// Caller-driven: how often the holder looks at the queue again after he gave the baton back, if nobody wants
+/// it. What comes later is from threads that issue at this moment, and those drain themselves.
+constexpr int kLooks = 2;
 
 std::uint64_t in_flight_word(std::int64_t operators, std::int64_t units) {
   return (static_cast<std::uint64_t>(operators) << kCountShift) + static_cast<std::uint64_t>(units);
@@ -90,7 +96,11 @@ void EagerGraphExecutor::submit(Operator* op) {
   queue_.push(op);
   const Controller state = controller_.load(std::memory_order_seq_cst);
   if (mode_ == EngineMode::caller_driven) {
-    if ((id & (kCallerDrainEvery - 1)) < 2 && !EngineTask::active()) try_drain();
+    const bool due = (id & (kCallerDrainEvery - 1)) < 2;
+    if (due && !EngineTask::active() && !baton_.exchange(true, std::memory_order_acquire)) {
+      drain();
+      give_baton();
+    }
   } else if (state == Controller::none || state == Controller::asleep) [[unlikely]] {
     wake_controller();
   }
@@ -175,23 +185,22 @@ void EagerGraphExecutor::take_baton() noexcept {
 /// Whoever gives the baton back looks at the queue again: a sender that came meanwhile may have relied on the
 /// holder. Callbacks of operators that ran under the baton are user code and run here, after it is gone.
 void EagerGraphExecutor::give_baton() noexcept {
-  Waiter* postponed = std::exchange(postponed_, nullptr);
-  // seq_cst, so that the look at the queue comes after; pairs with a sender's push and failed try.
-  baton_.store(false, std::memory_order_seq_cst);
-  while (postponed != nullptr) {
-    Waiter* next = postponed->next;
-    postponed->notify(postponed);
-    postponed = next;
-  }
-  if (queue_.empty()) [[likely]]
-    return;
-  if (mode_ == EngineMode::caller_driven) {
-    // Nobody else would come by: those who failed to get the baton may sleep already.
-    if (try_baton()) {
-      drain();
-      give_baton();
+  for (int looks = kLooks;; --looks) {
+    Waiter* postponed = std::exchange(postponed_, nullptr);
+    // seq_cst, so that the look at the queue comes after; pairs with a sender's push and failed try.
+    baton_.store(false, std::memory_order_seq_cst);
+    while (postponed != nullptr) {
+      Waiter* next = postponed->next;
+      postponed->notify(postponed);
+      postponed = next;
     }
-    return;
+    if (queue_.empty()) [[likely]]
+      return;
+    if (mode_ != EngineMode::caller_driven) break;
+    // Those who wanted the baton may sleep by now and nobody else come by; threads that merely issue will.
+    if (looks <= 0 && !wanted_.load(std::memory_order_seq_cst)) return;
+    if (!try_baton()) return;
+    drain();
   }
   if (controller_.load(std::memory_order_seq_cst) == Controller::asleep) wake_controller();
 }
@@ -217,12 +226,12 @@ void EagerGraphExecutor::on_postponed(Waiter* newest) noexcept {
 
 bool EagerGraphExecutor::try_drain() {
   bool drained = false;
-  do {
+  for (int look = 0; look < kLooks && (look == 0 || !queue_.empty()); ++look) {
     if (!try_baton()) return drained;
     drain();
     give_baton();
     drained = true;
-  } while (!queue_.empty());
+  }
   return true;
 }
 
@@ -234,7 +243,9 @@ std::size_t EagerGraphExecutor::drain() {
   // Acquire: what was sent before somebody wanted the baton is in the queue below.
   if (wanted_.load(std::memory_order_relaxed)) wanted_.exchange(false, std::memory_order_acq_rel);
   reap();
-  while (Message* message = queue_.take_all()) {
+  while (count < kFairDrain) {
+    Message* message = queue_.take_all();
+    if (message == nullptr) break;
     while (message != nullptr) {
       Message* next = message->next_message;
       if (message->kind == Message::Kind::add_operator) {

@@ -90,7 +90,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void give_baton() noexcept;
   /// After an inspection: starts nothing by itself.
   void give_baton_unused() noexcept;
-  /// Drains if the baton is free, again until the queue is empty; false if somebody else held it.
+  /// Drains what was sent so far if the baton is free; false if somebody else held it.
   bool try_drain();
   std::size_t drain();
   void handle(ControlMessage* message);
