@@ -424,8 +424,8 @@ def test_sigterm_ends_a_process_with_work_in_flight():
     [
         ("THALWEG_ENGINE", "quick", "threaded, caller or sync"),
         ("THALWEG_INLINE", "maybe", "on or off"),
-        ("THALWEG_NUM_THREADS", "0", "1 to 4096"),
-        ("THALWEG_NUM_THREADS", "two", "1 to 4096"),
+        ("THALWEG_NUM_THREADS", "0", "1 to 1024"),
+        ("THALWEG_NUM_THREADS", "two", "1 to 1024"),
         ("THALWEG_CPU_DEVICES", "65", "1 to 64"),
         ("THALWEG_MEMORY_LIMIT", "-1", "0 to"),
     ],

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import sys
-from typing import cast
+from typing import Literal, cast
 
 from thalweg import _C
 from thalweg._C import op
@@ -22,6 +23,10 @@ _astype = op("astype")
 _broadcast_to = op("broadcast_to")
 _contiguous = op("contiguous")
 _to_device = op("to_device")
+_reshape = op("reshape")
+_greater_equal = op("greater_equal")
+_less_equal = op("less_equal")
+_where = op("where")
 
 _PYTHON_DATA = (bool, int, float, list, tuple)
 
@@ -251,6 +256,56 @@ def eye(
     return _eye(n_rows=n_rows, n_cols=n_cols, k=k, dtype=dtype, device=device)
 
 
+def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
+    """The coordinates of a grid from those of its axes: tensor i of the result changes along axis i only.
+
+    arrays: 1-d. indexing: "ij" gives shape (n0, n1, n2, ...), "xy" (n1, n0, n2, ...). The results share the
+    bytes of the arrays. Raises ShapeError for other ranks and ValueError for another indexing.
+
+    Array API standard, creation functions.
+    """
+    if indexing not in ("xy", "ij"):
+        raise _C.ValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
+    for array in arrays:
+        if require_tensor("meshgrid", array).ndim > 1:
+            raise _C.ShapeError(f"meshgrid: arrays must have 1 dimension, not shape {array.shape}")
+    order = list(range(len(arrays)))
+    if indexing == "xy":
+        order[:2] = reversed(order[:2])
+    shape = [arrays[i].size for i in order]
+    lines = [[array.size if i == axis else 1 for i in order] for axis, array in enumerate(arrays)]
+    return tuple(
+        _broadcast_to(_reshape(array, shape=line), shape=shape)
+        for array, line in zip(arrays, lines, strict=True)
+    )
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The matrices in the last two axes of x with zeros above diagonal k (above 0: over the main one).
+
+    Raises ShapeError below 2 dimensions. Array API standard, creation functions.
+    """
+    return _triangle("tril", _greater_equal, x, k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The matrices in the last two axes of x with zeros below diagonal k (above 0: over the main one).
+
+    Raises ShapeError below 2 dimensions. Array API standard, creation functions.
+    """
+    return _triangle("triu", _less_equal, x, k)
+
+
+def _triangle(name: str, keeps: _C.Operation, x: Tensor, k: int) -> Tensor:
+    if require_tensor(name, x).ndim < 2:
+        raise _C.ShapeError(f"{name}: needs at least 2 dimensions, shape {x.shape} has {x.ndim}")
+    height, width = x.shape[-2:]
+    k = max(-height, min(operator.index(k), width))
+    diagonal = arange(k, height + k, device=x.device)
+    kept = keeps(_reshape(diagonal, shape=(height, 1)), arange(width, device=x.device))
+    return _where(kept, x, _full(shape=(), value=0, dtype=x.dtype, device=x.device))
+
+
 __all__ = [
     "arange",
     "asarray",
@@ -262,9 +317,12 @@ __all__ = [
     "full",
     "full_like",
     "linspace",
+    "meshgrid",
     "ones",
     "ones_like",
     "tensor",
+    "tril",
+    "triu",
     "zeros",
     "zeros_like",
 ]
