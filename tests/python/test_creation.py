@@ -195,8 +195,8 @@ def test_asarray_of_other_things():
     ):
         with pytest.raises(TypeError):
             tw.asarray(thing)
-    with pytest.raises(TypeError, match="stack"):
-        tw.asarray([tw.ones(2), tw.ones(2)])
+    with pytest.raises(ValueError, match=r"^asarray: shapes \(2,\) and \(3,\)"):
+        tw.asarray([tw.ones(2), tw.ones(3)])
     with pytest.raises(TypeError):
         tw.asarray(np.zeros(2, dtype="float16"))
 
@@ -246,8 +246,16 @@ def test_asarray_of_mixed_lists():
     check(tw.asarray([[3, 4], np.asarray([1, 2])]), np.asarray([[3, 4], [1, 2]]))
     with pytest.raises(TypeError, match="NoneType"):
         tw.asarray([1, None])
-    with pytest.raises(TypeError, match="stack"):
-        tw.asarray([1, tw.ones(())])
+
+
+def test_asarray_of_lists_of_tensors():
+    before = tw.sync_count()
+    x = tw.arange(4)
+    result = tw.asarray([[x[0], 5], (x[3], x[1])])
+    scaled = tw.asarray([x, x * 2], dtype="float32")
+    assert tw.sync_count() == before
+    check(result, np.asarray([[0, 5], [3, 1]]))
+    check(scaled, np.asarray([[0, 1, 2, 3], [0, 2, 4, 6]], "float32"))
 
 
 def test_asarray_of_sequences_of_other_types():

@@ -21,6 +21,8 @@ _linspace = op("linspace")
 _eye = op("eye")
 _astype = op("astype")
 _broadcast_to = op("broadcast_to")
+_concat = op("concat")
+_expand_dims = op("expand_dims")
 _contiguous = op("contiguous")
 _to_device = op("to_device")
 _reshape = op("reshape")
@@ -48,8 +50,9 @@ def asarray(
 ) -> Tensor:
     """A tensor of a number, nested lists, an array, a buffer or an object with __dlpack__.
 
-    Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that
-    tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
+    Tensors in lists are stacked. Data is copied in, so that changing the source later changes no tensor.
+    copy=False of a tensor is that tensor; of an array it aliases the bytes as from_dlpack does, or raises
+    ValueError where it cannot.
     """
     if isinstance(obj, Tensor):
         return _asarray_of_tensor(obj, dtype, device, copy)
@@ -61,9 +64,27 @@ def asarray(
         result = _C.from_nested(obj, dtype=dtype, device=device)
         if result is not None:
             return result
+        if _holds_tensor(obj):
+            stacked = _stack(obj, device)
+            return stacked if dtype is None else astype(stacked, dtype, copy=False)
         obj = _C.array_of_mixed("asarray", obj)
     result = _copy_of_array(obj, device)
     return result if dtype is None or result.dtype == dtype else _astype(result, dtype=dtype)
+
+
+def _holds_tensor(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        return builtins.any([_holds_tensor(each) for each in obj])
+    return isinstance(obj, Tensor)
+
+
+def _stack(lists: Any, device: Any) -> Tensor:
+    """Nested lists with tensors among them, joined without waiting for one."""
+    parts = [asarray(each, device=device) for each in lists]
+    for each in parts:
+        if each.shape != parts[0].shape:
+            raise _C.ShapeError(f"asarray: shapes {parts[0].shape} and {each.shape} in one list differ")
+    return _concat(*(_expand_dims(each, axis=0) for each in parts), axis=0)
 
 
 def tensor(data: Any, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
