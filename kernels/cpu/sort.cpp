@@ -1,7 +1,6 @@
 // sort.cpp: the kernels of sort and argsort. Each row becomes keys (sort_key.h), which radix_sort.h orders.
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <type_traits>
 
 #include "kernels/cpu/radix_sort.h"
@@ -14,8 +13,8 @@ namespace {
 /// Elements of short rows that one parallel chunk sorts.
 constexpr std::int64_t kRowsChunk = 16384;
 
-/// From this length on the threads share a row, below it they share out the rows.
-constexpr std::int64_t kLongRow = 2 * kRadixChunk;
+/// Above this length the threads share a row, up to it they share out the rows.
+constexpr std::int64_t kLongRow = 2 * kSplitChunk;
 
 /// The rows of a tensor along one axis. Operand 0 of `starts` is the input, operand 1 the output.
 struct Rows {
@@ -36,11 +35,40 @@ Rows rows_of(const KernelContext& ctx) {
   return rows;
 }
 
+/// How one of many parallel rows is worked on: by the thread that has it.
+struct OnThisThread {
+  template <class Body>
+  void run(std::int64_t chunks, Body&& body) const {
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
+  }
+  template <class Item>
+  Item* sort(Item* items, Item* spare, std::int64_t count) const {
+    sort_items(items, spare, count);
+    return items;
+  }
+};
+
+/// How a long row is worked on.
+template <class Item>
+struct OnAllThreads {
+  const KernelContext& ctx;
+  LongSort<Item>& sorter;
+
+  template <class Body>
+  void run(std::int64_t chunks, Body&& body) const {
+    ctx.parallel_for(chunks, body);
+  }
+  Item* sort(Item* items, Item* spare, std::int64_t) const {
+    return sorter(items, spare, [this](std::int64_t chunks, auto&& body) { ctx.parallel_for(chunks, body); });
+  }
+};
+
 /// Runs `body(begin, end)` over pieces of [0, count).
-template <class Run, class Body>
-void in_pieces(const Run& run, std::int64_t count, Body&& body) {
-  run(ceil_div(count, kRadixChunk),
-      [&](std::int64_t chunk) { body(chunk * kRadixChunk, std::min(count, (chunk + 1) * kRadixChunk)); });
+template <class Threads, class Body>
+void in_pieces(const Threads& threads, std::int64_t count, Body&& body) {
+  threads.run(ceil_div(count, kSplitChunk), [&](std::int64_t chunk) {
+    body(chunk * kSplitChunk, std::min(count, (chunk + 1) * kSplitChunk));
+  });
 }
 
 /// Sorts the keys of a row, then writes the elements.
@@ -49,14 +77,13 @@ struct SortRow {
   using Out = T;
   using Item = typename SortKey<T>::Key;
 
-  template <class Run>
-  static void apply(const Rows& rows, const T* in, T* out, Item* items, Item* spare, DigitCounts* counts,
-                    const Run& run) {
-    in_pieces(run, rows.length, [&](std::int64_t begin, std::int64_t end) {
+  template <class Threads>
+  static void apply(const Rows& rows, const T* in, T* out, Item* items, Item* spare, const Threads& threads) {
+    in_pieces(threads, rows.length, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) items[i] = encode_key<T, descending>(in[i * rows.in_stride]);
     });
-    const Item* sorted = sort_items(items, spare, rows.length, counts, run);
-    in_pieces(run, rows.length, [&](std::int64_t begin, std::int64_t end) {
+    const Item* sorted = threads.sort(items, spare, rows.length);
+    in_pieces(threads, rows.length, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
         out[i * rows.out_stride] = decode_key<T, descending>(sorted[i]);
     });
@@ -84,16 +111,16 @@ struct ArgsortRow {
   using Out = std::int64_t;
   using Item = KeyedIndex<typename SortKey<T>::Key, Index>;
 
-  template <class Run>
+  template <class Threads>
   static void apply(const Rows& rows, const T* in, std::int64_t* out, Item* items, Item* spare,
-                    DigitCounts* counts, const Run& run) {
-    in_pieces(run, rows.length, [&](std::int64_t begin, std::int64_t end) {
+                    const Threads& threads) {
+    in_pieces(threads, rows.length, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         items[i] = {encode_key<T, descending>(in[i * rows.in_stride]), static_cast<Index>(i)};
       }
     });
-    const Item* sorted = sort_items(items, spare, rows.length, counts, run);
-    in_pieces(run, rows.length, [&](std::int64_t begin, std::int64_t end) {
+    const Item* sorted = threads.sort(items, spare, rows.length);
+    in_pieces(threads, rows.length, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
         out[i * rows.out_stride] = static_cast<std::int64_t>(sorted[i].index);
     });
@@ -103,14 +130,13 @@ struct ArgsortRow {
 template <class Method, class T>
 void sort_long_rows(const KernelContext& ctx, const Rows& rows) {
   using Item = typename Method::Item;
-  const auto items = std::make_unique_for_overwrite<Item[]>(2 * rows.length);
-  const auto counts = std::make_unique_for_overwrite<DigitCounts[]>(ceil_div(rows.length, kRadixChunk));
-  const auto run = [&](std::int64_t chunks, auto&& body) { ctx.parallel_for(chunks, body); };
+  const Scratch<Item> items(2 * rows.length);
+  LongSort<Item> sorter(rows.length);
   for (std::int64_t row = 0; row < rows.starts.total(); ++row) {
     const auto start = rows.starts.offsets(row);
     Method::apply(rows, ctx.input(0).as<const T>() + start[0],
                   ctx.output().as<typename Method::Out>() + start[1], items.get(), items.get() + rows.length,
-                  counts.get(), run);
+                  OnAllThreads<Item>{ctx, sorter});
   }
 }
 
@@ -121,15 +147,14 @@ void sort_short_rows(const KernelContext& ctx, const Rows& rows) {
   const std::int64_t group = std::max<std::int64_t>(1, kRowsChunk / rows.length);
   const std::int64_t chunks = ceil_div(total, group);
   // Made here, because the parallel body must not throw: room for the one row that each chunk is at.
-  const auto items = std::make_unique_for_overwrite<Item[]>(2 * rows.length * chunks);
+  const Scratch<Item> items(2 * rows.length * chunks);
   ctx.parallel_for(chunks, [&](std::int64_t chunk) {
-    DigitCounts counts[kLongRow / kRadixChunk];
     Item* mine = items.get() + 2 * rows.length * chunk;
     for (std::int64_t row = chunk * group; row < std::min(total, (chunk + 1) * group); ++row) {
       const auto start = rows.starts.offsets(row);
       Method::apply(rows, ctx.input(0).as<const T>() + start[0],
-                    ctx.output().as<typename Method::Out>() + start[1], mine, mine + rows.length, counts,
-                    RunInTurn{});
+                    ctx.output().as<typename Method::Out>() + start[1], mine, mine + rows.length,
+                    OnThisThread{});
     }
   });
 }
