@@ -50,9 +50,10 @@ def asarray(
 ) -> Tensor:
     """A tensor of a number, nested lists, an array, a buffer or an object with __dlpack__.
 
-    Tensors in lists are stacked. Data is copied in, so that changing the source later changes no tensor.
-    copy=False of a tensor is that tensor; of an array it aliases the bytes as from_dlpack does, or raises
-    ValueError where it cannot.
+    Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that
+    tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
+
+    Tensors in lists are stacked, without waiting for them.
     """
     if isinstance(obj, Tensor):
         return _asarray_of_tensor(obj, dtype, device, copy)

@@ -30,16 +30,6 @@ def require_tensor(name: str, x: Any) -> _C.Tensor:
     )
 
 
-def shape_of(name: str, shape: Any) -> tuple[int, ...]:
-    """A shape given as an int or a sequence of ints."""
-    try:
-        if hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0:
-            return (operator.index(shape),)
-        return tuple(operator.index(size) for size in shape)
-    except TypeError:
-        raise _C.DTypeError(f"{name}: shape must be an int or a tuple of ints, not {shape!r}") from None
-
-
 def axis_of(name: str, axis: Any, rank: int) -> int:
     """An axis counted from the front; raises IndexError for one out of range."""
     try:
@@ -50,3 +40,13 @@ def axis_of(name: str, axis: Any, rank: int) -> int:
     if not 0 <= position < rank:
         raise _C.IndexError(f"{name}: axis {axis} is out of bounds for {rank} dimensions")
     return position
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape given as an int or a sequence of ints."""
+    try:
+        if hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0:
+            return (operator.index(shape),)
+        return tuple(operator.index(size) for size in shape)
+    except TypeError:
+        raise _C.DTypeError(f"{name}: shape must be an int or a tuple of ints, not {shape!r}") from None
