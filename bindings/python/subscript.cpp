@@ -101,13 +101,16 @@ void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {
 }
 
 void assign(PyObject* self, PyObject* key_object, PyObject* value_object) {
-  const Tensor x = tensor_of(self);
+  Tensor x = tensor_of(self);
+  Engine& engine = x.engine();
   const Key key = parse_key(x, key_object, "setitem");
   const Tensor value = value_for(x, value_object);
   check_kind(x, value);
+  // Let go of: the new value takes over the old one's memory only where nothing else holds that.
+  x = Tensor();
   if (key.mask) return assign_mask(self, key.mask, value);
   if (!key.arrays.empty()) return assign_arrays(self, key, value);
-  const Op& op = builtin(x.engine(), Builtin::slice_assign);
+  const Op& op = builtin(engine, Builtin::slice_assign);
   const Tensor* const operand = &value;
   apply_in_place(self, op, {&operand, 1}, region_attributes(op, key));
 }

@@ -56,8 +56,8 @@ Tensor row_of(const Tensor& matrix, std::int64_t row) {
 
 /// True where the value for each element of `x` is known whatever the mask selects: one row for all places,
 /// or a value of the tensor's shape.
-bool has_fixed_places(const Tensor& x, const Tensor& mask, const Tensor& value) {
-  if (value.shape() == x.shape()) return true;
+bool has_fixed_places(const TensorMeta& x, const Tensor& mask, const Tensor& value) {
+  if (value.shape() == x.shape) return true;
   if (value.rank() > x.rank()) return false;
   const int rest = x.rank() - mask.rank();
   for (int axis = 0; axis < value.rank() - rest; ++axis) {
@@ -67,11 +67,11 @@ bool has_fixed_places(const Tensor& x, const Tensor& mask, const Tensor& value) 
 }
 
 /// True where each axis of `value` but the first is that of `x`, or 1.
-bool has_rows(const Tensor& x, const Tensor& mask, const Tensor& value) {
+bool has_rows(const TensorMeta& x, const Tensor& mask, const Tensor& value) {
   if (value.rank() != x.rank() - mask.rank() + 1) return false;
   for (int axis = 1; axis < value.rank(); ++axis) {
     const std::int64_t size = value.shape()[axis];
-    if (size != 1 && size != x.shape()[mask.rank() + axis - 1]) return false;
+    if (size != 1 && size != x.shape[mask.rank() + axis - 1]) return false;
   }
   return value.shape()[0] <= mask.numel();
 }
@@ -95,20 +95,22 @@ std::vector<Tensor> positions_of(const Tensor& mask) {
 }
 
 void assign_mask(PyObject* self, Tensor mask, const Tensor& value) {
-  const Tensor x = tensor_of(self);
+  // No handle of the old value is kept, so that the new one may take over its memory.
+  const TensorMeta x = tensor_of(self).meta();
+  Engine& engine = mask.engine();
   const Tensor* const operands[] = {&value, &mask};
   if (has_fixed_places(x, mask, value)) {
     Shape shape = mask.shape();
     while (int(shape.size()) < x.rank()) shape.push_back(1);
     if (mask.rank() < x.rank()) mask = reshaped(mask, shape);
-    return apply_in_place(self, builtin(x.engine(), Builtin::mask_assign), operands, {});
+    return apply_in_place(self, builtin(engine, Builtin::mask_assign), operands, {});
   }
   if (!has_rows(x, mask, value)) {
     throw ShapeError("setitem: with a mask the value must be one for all places, of the tensor's shape " +
-                     to_string(x.shape()) + ", or have a row for each place that the mask of shape " +
+                     to_string(x.shape) + ", or have a row for each place that the mask of shape " +
                      to_string(mask.shape()) + " selects, not be of shape " + to_string(value.shape()));
   }
-  apply_in_place(self, builtin(x.engine(), Builtin::mask_scatter), operands, {});
+  apply_in_place(self, builtin(engine, Builtin::mask_scatter), operands, {});
 }
 
 }  // namespace thalweg::python
