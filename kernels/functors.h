@@ -129,6 +129,10 @@ struct CopySign {
     return with_sign(size, sign);
   }
 };
+struct NextAfter {
+  THALWEG_HD float operator()(float from, float to) const { return nextafterf(from, to); }
+  THALWEG_HD double operator()(double from, double to) const { return nextafter(from, to); }
+};
 
 struct Equal {
   template <class T>

@@ -53,6 +53,10 @@ constexpr const char* kBuiltinNames[] = {
     "slice_assign",
     "index_assign",
     "mask_assign",
+    "mask_scatter",
+    "mask_select",
+    "count_nonzero",
+    "nonzero",
     "reshape",
 };
 static_assert(std::size(kBuiltinNames) == static_cast<std::size_t>(Builtin::count_));

@@ -41,6 +41,10 @@ enum class Builtin : std::uint8_t {
   slice_assign,
   index_assign,
   mask_assign,
+  mask_scatter,
+  mask_select,
+  count_nonzero,
+  nonzero,
   reshape,
   count_,
 };

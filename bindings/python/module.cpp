@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "generator_class.h"
 #include "op_object.h"
+#include "promotion.h"
 #include "tensor_object.h"
 #include "test_operators.h"
 #include "values.h"
@@ -81,6 +82,7 @@ PYBIND11_MODULE(_C, module) {
 #endif
   add_error_types(module);
   add_value_types(module);
+  add_promotion(module);
   add_tensor_type(module);
   add_op_type(module);
   add_engine_class(module);

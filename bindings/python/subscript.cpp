@@ -11,6 +11,7 @@
 #include "operands.h"
 #include "sites.h"
 #include "subscript_key.h"
+#include "subscript_mask.h"
 #include "tensor_object.h"
 #include "values.h"
 
@@ -82,32 +83,6 @@ void check_kind(const Tensor& x, const Tensor& value) {
                    " does not go into a tensor of " + std::string(name(x.dtype())) + "; cast it with astype");
 }
 
-/// `x[mask] = v`: every position of the mask gets a value of v, which must therefore not depend on how many
-/// there are.
-void assign_mask(PyObject* self, const Key& key, const Tensor& value) {
-  const Tensor x = tensor_of(self);
-  Engine& engine = x.engine();
-  const SiteId site = current_site();
-  // A value of one element goes everywhere, one of the tensor's shape to its own places.
-  const bool single = value.numel() == 1 && value.rank() <= x.rank();
-  if (!single && !(value.shape() == x.shape())) {
-    throw ShapeError("setitem: with a mask the value must be one element or of the tensor's shape " +
-                     to_string(x.shape()) + ", not " + to_string(value.shape()) +
-                     ": how many elements a mask selects depends on its values");
-  }
-  Tensor mask = key.mask;
-  if (mask.rank() < x.rank()) {
-    Shape shape = mask.shape();
-    while (int(shape.size()) < x.rank()) shape.push_back(1);
-    const Op& op = builtin(engine, Builtin::reshape);
-    AttributeList attributes(op);
-    attributes.set("shape", AttrValue(shape));
-    mask = engine.apply(op, {&mask}, attributes.take(), site);
-  }
-  const Tensor* const operands[] = {&value, &mask};
-  apply_in_place(self, builtin(engine, Builtin::mask_assign), operands, {});
-}
-
 void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {
   Engine& engine = value.engine();
   const Op& index_assign = builtin(engine, Builtin::index_assign);
@@ -126,13 +101,16 @@ void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {
 }
 
 void assign(PyObject* self, PyObject* key_object, PyObject* value_object) {
-  const Tensor x = tensor_of(self);
+  Tensor x = tensor_of(self);
+  Engine& engine = x.engine();
   const Key key = parse_key(x, key_object, "setitem");
   const Tensor value = value_for(x, value_object);
   check_kind(x, value);
-  if (key.mask) return assign_mask(self, key, value);
+  // Let go of: the new value takes over the old one's memory only where nothing else holds that.
+  x = Tensor();
+  if (key.mask) return assign_mask(self, key.mask, value);
   if (!key.arrays.empty()) return assign_arrays(self, key, value);
-  const Op& op = builtin(x.engine(), Builtin::slice_assign);
+  const Op& op = builtin(engine, Builtin::slice_assign);
   const Tensor* const operand = &value;
   apply_in_place(self, op, {&operand, 1}, region_attributes(op, key));
 }
@@ -142,15 +120,11 @@ void assign(PyObject* self, PyObject* key_object, PyObject* value_object) {
 PyObject* tensor_subscript(PyObject* self, PyObject* key_object) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     run_deferred();
-    const Tensor& x = tensor_of(self);
+    // A copy of the handle: the key may run Python code or wait, and other threads may rebind self meanwhile.
+    const Tensor x = tensor_of(self);
     const Key key = parse_key(x, key_object, "getitem");
     const SiteId site = current_site();
-    if (key.mask) {
-      raise_python(
-          PyExc_NotImplementedError,
-          "getitem: the shape of x[mask] depends on the mask's values, which is not supported yet; use "
-          "thalweg.where(mask, x, other)");
-    }
+    if (key.mask) return wrap(take_mask(x, key.mask));
     if (key.arrays.empty()) return wrap(take_region(x, key, site));
     if (key.whole) return wrap(take_arrays(x, key, site));
     return wrap(take_arrays(take_region(x, key, site), key, site));

@@ -2,8 +2,10 @@
 #include "subscript_key.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "buffers.h"
+#include "subscript_mask.h"
 #include "tensor_object.h"
 #include "values.h"
 
@@ -36,6 +38,7 @@ class KeyParser {
     Key result;
     if (take_mask(&result)) return result;
     expand_ellipsis();
+    expand_masks();
     place(&result);
     return result;
   }
@@ -98,25 +101,44 @@ class KeyParser {
     return {ItemKind::array, 0, nullptr, array, 1};
   }
 
-  /// A key that is a mask alone (an Ellipsis beside it changes nothing).
+  /// A key that is a mask alone (an Ellipsis behind it changes nothing).
   bool take_mask(Key* result) const {
-    const auto is_mask = [](const Item& item) { return item.kind == ItemKind::mask; };
-    const auto mask = std::find_if(items_.begin(), items_.end(), is_mask);
-    if (mask == items_.end()) return false;
-    for (const Item& item : items_) {
-      if (&item != &*mask && item.kind != ItemKind::ellipsis)
-        fail("a mask together with other indices is not supported");
-    }
-    if (mask != items_.begin()) fail("a mask after an Ellipsis is not supported");
-    const Shape& shape = mask->array.shape();
-    const bool matches =
-        mask->array.rank() <= x_.rank() && std::equal(shape.begin(), shape.end(), x_.shape().begin());
-    if (!matches) {
-      fail("mask of shape " + to_string(shape) + " does not match the first axes of shape " +
-           to_string(x_.shape()));
-    }
-    result->mask = mask->array;
+    if (items_.empty() || items_[0].kind != ItemKind::mask || items_.size() > 2) return false;
+    if (items_.size() == 2 && items_[1].kind != ItemKind::ellipsis) return false;
+    check_mask(items_[0].array, 0);
+    result->mask = items_[0].array;
     return true;
+  }
+
+  /// Throws unless the mask has the shape of x from `axis` on.
+  void check_mask(const Tensor& mask, int axis) const {
+    const Shape& shape = mask.shape();
+    if (axis + mask.rank() <= x_.rank() &&
+        std::equal(shape.begin(), shape.end(), x_.shape().begin() + axis)) {
+      return;
+    }
+    fail("mask of shape " + to_string(shape) + " does not match the " +
+         (axis == 0 ? "first axes" : "axes from axis " + std::to_string(axis) + " on") + " of shape " +
+         to_string(x_.shape()));
+  }
+
+  /// A mask beside other indices stands for the positions of its true elements, as in NumPy.
+  void expand_masks() {
+    std::vector<Item> expanded;
+    int axis = 0;
+    for (Item& item : items_) {
+      if (item.kind == ItemKind::mask) {
+        check_mask(item.array, axis);
+        for (Tensor& positions : positions_of(item.array)) {
+          // That of a 0-d mask indexes a new axis of size 1.
+          expanded.push_back({ItemKind::array, 0, nullptr, std::move(positions), item.axes == 0 ? 0 : 1});
+        }
+      } else {
+        expanded.push_back(item);
+      }
+      axis += item.axes;
+    }
+    items_ = std::move(expanded);
   }
 
   void expand_ellipsis() {
@@ -165,6 +187,11 @@ class KeyParser {
     select(key, position, 1, 1);
   }
 
+  static void insert_axis(Key* key, std::int64_t position) {
+    key->insert.push_back(position);
+    key->whole = false;
+  }
+
   void place(Key* key) const {
     bool in_run = false;
     bool had_run = false;
@@ -185,13 +212,15 @@ class KeyParser {
           select_slice(key, item.object);
           ++position;
           break;
-        case ItemKind::new_axis:
-          key->insert.push_back(position++);
-          key->whole = false;
-          break;
+        case ItemKind::new_axis: insert_axis(key, position++); break;
         case ItemKind::array:
-          key->arrays.push_back({static_cast<int>(position++), item.array});
-          select(key, 0, 1, x_.shape()[key->starts.size()]);
+          key->arrays.push_back({static_cast<int>(position), item.array});
+          if (item.axes == 0) {
+            insert_axis(key, position);
+          } else {
+            select(key, 0, 1, x_.shape()[key->starts.size()]);
+          }
+          ++position;
           break;
         case ItemKind::ellipsis:
           for (int i = 0; i < item.axes; ++i) select(key, 0, 1, x_.shape()[key->starts.size()]);

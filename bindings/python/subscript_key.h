@@ -24,14 +24,15 @@ struct Key {
   std::vector<IndexArray> arrays;
   bool front = false;  ///< the index arrays do not stand together: their axes go in front
   bool whole = true;   ///< the basic part selects everything as it is
-  Tensor mask;         ///< a bool array over the first axes (the other fields do not count)
+  Tensor mask;         ///< a bool array alone, over the first axes (the other fields do not count)
 
   /// Axes of the region, counted after `drop` and `insert`, that the arrays index.
   Dims region_axes() const;
 };
 
 /// Parses `key` for a tensor like `x`; `operation` ("getitem", "setitem") leads error texts. Ints stay ints:
-/// one out of range raises IndexError here. Issues no operator on `x`.
+/// one out of range raises IndexError here. Issues no operator on `x`. Waits where a mask stands beside other
+/// indices: it becomes index arrays.
 Key parse_key(const Tensor& x, PyObject* key, const std::string& operation);
 
 }  // namespace thalweg::python

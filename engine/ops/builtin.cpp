@@ -13,6 +13,9 @@ void register_builtin_ops(OpRegistry& registry) {
   register_linear_algebra(registry);
   register_manipulation(registry);
   register_indexing(registry);
+  register_selection(registry);
+  register_sorting(registry);
+  register_scan(registry);
 }
 
 }  // namespace thalweg

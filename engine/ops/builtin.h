@@ -13,5 +13,8 @@ void register_reduction(OpRegistry& registry);
 void register_linear_algebra(OpRegistry& registry);
 void register_manipulation(OpRegistry& registry);
 void register_indexing(OpRegistry& registry);
+void register_selection(OpRegistry& registry);
+void register_sorting(OpRegistry& registry);
+void register_scan(OpRegistry& registry);
 
 }  // namespace thalweg

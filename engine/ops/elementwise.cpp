@@ -102,6 +102,8 @@ constexpr Row kBinary[] = {
     {"minimum", Domain::any, Result::same, 0.3f, "The smaller of x1 and x2.", "NaN if either is NaN."},
     {"maximum", Domain::any, Result::same, 0.3f, "The larger of x1 and x2.", "NaN if either is NaN."},
     {"copysign", Domain::floating, Result::same, 0.4f, "The size of x1 with the sign of x2.", ""},
+    {"nextafter", Domain::floating, Result::same, 1.5f, "The next value after x1 on the way to x2.",
+     "x2 where the two are equal, NaN if either is NaN."},
     {"atan2", Domain::floating, Result::same, 4.0f, "The angle of the point (x2, x1), in [-pi, pi].", ""},
     {"hypot", Domain::floating, Result::same, 3.0f, "sqrt(x1 * x1 + x2 * x2) without overflow on the way.",
      ""},

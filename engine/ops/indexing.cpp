@@ -51,6 +51,28 @@ void infer_take(InferContext& ctx) {
   ctx.set_contiguous(0, shape, x.dtype);
 }
 
+/// The shape of x with its `axis` as long as that of the indices, both broadcast along the others.
+Shape along_axis_shape(const InferContext& ctx, int axis) {
+  Shape x = ctx.input(0).shape;
+  const Shape& indices = ctx.input(1).shape;
+  x[axis] = indices[axis];
+  return broadcast_shapes(ctx.name(), x, indices);
+}
+
+void infer_take_along_axis(InferContext& ctx) {
+  require_integer<DTypeError>(ctx, 1);
+  const TensorMeta& x = ctx.input(0);
+  const TensorMeta& indices = ctx.input(1);
+  if (x.rank() != indices.rank()) {
+    throw ShapeError(std::string(ctx.name()) + ": indices of shape " + to_string(indices.shape) +
+                     " must have as many dimensions as x of shape " + to_string(x.shape));
+  }
+  const int axis = normalize_axis(ctx.name(), ctx.attributes().get<std::int64_t>(0), x.rank());
+  const Shape shape = along_axis_shape(ctx, axis);
+  require_elements(ctx, numel(shape), axis, x.shape[axis]);
+  ctx.set_contiguous(0, shape, x.dtype);
+}
+
 /// The shape that x[indices] has, for index arrays from input `first` on.
 Shape indexed_shape(const InferContext& ctx, std::size_t first) {
   const TensorMeta& x = ctx.input(0);
@@ -137,6 +159,21 @@ void add_reads(OpRegistry& registry) {
       "no integers; an index out of range fails the result with IndexError.\n\nArray API standard, indexing "
       "functions.";
   registry.add(std::move(take));
+  Op along;
+  along.name = "take_along_axis";
+  along.inputs = {"x", "indices"};
+  along.attributes = {{"axis", AttrKind::integer, std::int64_t{-1}}};
+  along.infer = infer_take_along_axis;
+  along.ns_per_element = 1.5f;
+  along.doc =
+      "The elements of x at the positions that indices names along an axis, each for its own place on the "
+      "other "
+      "axes.\n\nx and indices have as many dimensions and broadcast along the other axes. Negative indices "
+      "count "
+      "from the end. Raises DTypeError for indices that are no integers and ShapeError for shapes that do "
+      "not fit; "
+      "an index out of range fails the result with IndexError.\n\nArray API standard, indexing functions.";
+  registry.add(std::move(along));
   Op index;
   index.name = "index";
   index.inputs = {"x", "indices"};

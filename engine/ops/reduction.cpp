@@ -1,5 +1,7 @@
 // reduction.cpp: Ops that combine the elements along axes: sum, prod, max, min, mean, var, std, any, all,
-// argmax, argmin.
+// count_nonzero, argmax, argmin.
+#include "ops/reduction.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -55,15 +57,6 @@ std::string axis_text(const InferContext& ctx) {
                    std::string(ctx.name()) + " has no value");
 }
 
-/// The dtype in which NumPy and the array API add up elements of `dtype`.
-DType accumulator_dtype(DType dtype) {
-  switch (kind(dtype)) {
-    case DTypeKind::floating: return dtype;
-    case DTypeKind::unsigned_integer: return DType::uint64;
-    default: return DType::int64;
-  }
-}
-
 DType floating_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::float64; }
 
 void infer_sum(InferContext& ctx) {
@@ -84,6 +77,8 @@ void infer_mean(InferContext& ctx) {
 }
 
 void infer_logical(InferContext& ctx) { ctx.set_contiguous(0, reduce_shape(ctx).shape, DType::bool_); }
+
+void infer_count(InferContext& ctx) { ctx.set_contiguous(0, reduce_shape(ctx).shape, DType::int64); }
 
 void infer_arg(InferContext& ctx) {
   if (ctx.attributes().has(kAxis) && ctx.attributes().get<Dims>(kAxis).size() != 1) {
@@ -150,6 +145,14 @@ void add_moments(OpRegistry& registry) {
 
 }  // namespace
 
+DType accumulator_dtype(DType dtype) {
+  switch (kind(dtype)) {
+    case DTypeKind::floating: return dtype;
+    case DTypeKind::unsigned_integer: return DType::uint64;
+    default: return DType::int64;
+  }
+}
+
 void register_reduction(OpRegistry& registry) {
   add_sums(registry);
   registry.add(
@@ -166,6 +169,8 @@ void register_reduction(OpRegistry& registry) {
                 "True where an element along the axes is not zero (nan is not zero); False for none."));
   registry.add(reduction("all", infer_logical,
                          "True where no element along the axes is zero (nan is not zero); True for none."));
+  registry.add(reduction("count_nonzero", infer_count,
+                         "How many elements along the axes are not zero (nan is not zero).\n\nGives int64."));
   registry.add(
       reduction("argmax", infer_arg,
                 "The position of the first largest element along one axis, or in C order over all; the "

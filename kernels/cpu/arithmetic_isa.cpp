@@ -41,6 +41,7 @@ void fill_binary_rows(ElementwiseTable& table) {
   fill_binary<Maximum>(row(table, BinaryFn::maximum), NumericTypes{});
   fill_binary<Maximum>(row(table, BinaryFn::maximum), BoolTypes{});
   fill_binary<CopySign>(row(table, BinaryFn::copysign), FloatingTypes{});
+  fill_binary<NextAfter>(row(table, BinaryFn::nextafter), FloatingTypes{});
 }
 
 void fill_bit_rows(ElementwiseTable& table) {

@@ -49,8 +49,8 @@ inline constexpr int kLoopIndex<double> = 10;
   X(acosh) X(atanh)
 #define THALWEG_BINARY_FNS(X)                                                                                \
   X(add) X(subtract) X(multiply) X(divide) X(floor_divide) X(remainder) X(pow) X(minimum) X(maximum)         \
-  X(copysign) X(atan2) X(hypot) X(logaddexp) X(logical_and) X(logical_or) X(logical_xor) X(bitwise_and)      \
-  X(bitwise_or) X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift)
+  X(copysign) X(nextafter) X(atan2) X(hypot) X(logaddexp) X(logical_and) X(logical_or) X(logical_xor)        \
+  X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift)
 #define THALWEG_COMPARE_FNS(X) X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)
 // clang-format on
 

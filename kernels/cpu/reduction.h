@@ -14,6 +14,7 @@ void max_kernel(const KernelContext& ctx);
 void min_kernel(const KernelContext& ctx);
 void any_kernel(const KernelContext& ctx);
 void all_kernel(const KernelContext& ctx);
+void count_nonzero_kernel(const KernelContext& ctx);
 void argmax_kernel(const KernelContext& ctx);
 void argmin_kernel(const KernelContext& ctx);
 

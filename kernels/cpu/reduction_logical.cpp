@@ -1,4 +1,4 @@
-// reduction_logical.cpp: kernels of any and all.
+// reduction_logical.cpp: kernels of any, all and count_nonzero.
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_loops.h"
@@ -24,18 +24,29 @@ struct All {
   static Acc combine(Acc a, Acc b) noexcept { return a & b; }
 };
 
-struct LogicalSink {
-  std::uint8_t* output;
+template <class T>
+struct CountNonzero {
+  using In = T;
+  using Acc = std::int64_t;
+  static Acc identity() noexcept { return 0; }
+  static Acc load(In x, Acc) noexcept { return x != 0; }
+  static Acc combine(Acc a, Acc b) noexcept { return a + b; }
+};
 
-  static std::uint8_t center(std::int64_t) noexcept { return 0; }
-  void store(std::int64_t at, std::uint8_t value) const noexcept { output[at] = value; }
+template <class Acc>
+struct LogicalSink {
+  Acc* output;
+
+  static Acc center(std::int64_t) noexcept { return 0; }
+  void store(std::int64_t at, Acc value) const noexcept { output[at] = value; }
 };
 
 template <template <class> class Reducer>
 void run_logical(const KernelContext& ctx) {
   const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
   if (plan.kept.total() == 0) return;
-  const LogicalSink sink{ctx.output().as<std::uint8_t>()};
+  using Acc = typename Reducer<std::uint8_t>::Acc;
+  const LogicalSink<Acc> sink{ctx.output().as<Acc>()};
   if (plan.reduced.total() == 0) return fill_output(ctx, Reducer<std::uint8_t>::identity());
   const DType dtype = ctx.input(0).dtype();
   // Only -0.0 and nan tell a floating zero from an integer one; of integers the size is enough.
@@ -49,5 +60,7 @@ void run_logical(const KernelContext& ctx) {
 void any_kernel(const KernelContext& ctx) { run_logical<Any>(ctx); }
 
 void all_kernel(const KernelContext& ctx) { run_logical<All>(ctx); }
+
+void count_nonzero_kernel(const KernelContext& ctx) { run_logical<CountNonzero>(ctx); }
 
 }  // namespace thalweg::cpu

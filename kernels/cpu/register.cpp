@@ -13,6 +13,11 @@ void register_cpu_kernels(KernelRegistry& registry) {
   cpu::register_linear_algebra_kernels(registry);
   cpu::register_manipulation_kernels(registry);
   cpu::register_indexing_kernels(registry);
+  cpu::register_take_along_axis_kernel(registry);
+  cpu::register_selection_kernels(registry);
+  cpu::register_sort_kernels(registry);
+  cpu::register_search_kernels(registry);
+  cpu::register_scan_kernels(registry);
 }
 
 }  // namespace thalweg

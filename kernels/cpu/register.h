@@ -13,5 +13,10 @@ void register_reduction_kernels(KernelRegistry& registry);
 void register_linear_algebra_kernels(KernelRegistry& registry);
 void register_manipulation_kernels(KernelRegistry& registry);
 void register_indexing_kernels(KernelRegistry& registry);
+void register_take_along_axis_kernel(KernelRegistry& registry);
+void register_selection_kernels(KernelRegistry& registry);
+void register_sort_kernels(KernelRegistry& registry);
+void register_search_kernels(KernelRegistry& registry);
+void register_scan_kernels(KernelRegistry& registry);
 
 }  // namespace thalweg::cpu

@@ -162,6 +162,7 @@ void check_float_arithmetic() {
       {"floor_divide", [](T x, T y) { return divmod(x, y).first; }},
       {"remainder", [](T x, T y) { return divmod(x, y).second; }},
       {"copysign", [](T x, T y) { return std::copysign(x, y); }},
+      {"nextafter", [](T x, T y) { return std::nextafter(x, y); }},
       {"minimum", [](T x, T y) { return std::isnan(x)   ? x
                                         : std::isnan(y) ? y
                                         : x <= y        ? x

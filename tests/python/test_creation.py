@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import thalweg as tw
-from conftest import DTYPES, NUMERIC, SHAPES, check
+from conftest import DTYPES, NUMERIC, SHAPES, check, layouts, samples
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -195,8 +195,8 @@ def test_asarray_of_other_things():
     ):
         with pytest.raises(TypeError):
             tw.asarray(thing)
-    with pytest.raises(TypeError, match="stack"):
-        tw.asarray([tw.ones(2), tw.ones(2)])
+    with pytest.raises(ValueError, match=r"^asarray: shapes \(2,\) and \(3,\)"):
+        tw.asarray([tw.ones(2), tw.ones(3)])
     with pytest.raises(TypeError):
         tw.asarray(np.zeros(2, dtype="float16"))
 
@@ -246,8 +246,16 @@ def test_asarray_of_mixed_lists():
     check(tw.asarray([[3, 4], np.asarray([1, 2])]), np.asarray([[3, 4], [1, 2]]))
     with pytest.raises(TypeError, match="NoneType"):
         tw.asarray([1, None])
-    with pytest.raises(TypeError, match="stack"):
-        tw.asarray([1, tw.ones(())])
+
+
+def test_asarray_of_lists_of_tensors():
+    before = tw.sync_count()
+    x = tw.arange(4)
+    result = tw.asarray([[x[0], 5], (x[3], x[1])])
+    scaled = tw.asarray([x, x * 2], dtype="float32")
+    assert tw.sync_count() == before
+    check(result, np.asarray([[0, 5], [3, 1]]))
+    check(scaled, np.asarray([[0, 1, 2, 3], [0, 2, 4, 6]], "float32"))
 
 
 def test_asarray_of_sequences_of_other_types():
@@ -311,3 +319,28 @@ def test_full_of_a_tensor():
     check(tw.full(2, value, dtype="int8"), np.asarray([1, 1], "int8"))
     with pytest.raises(ValueError, match="0-d"):
         tw.full(2, tw.ones(2))
+
+
+@pytest.mark.parametrize("k", [-5, -1, 0, 1, 5, 10**12])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tril_and_triu(dtype, k):
+    for shape in [(3, 3), (2, 5), (5, 2), (0, 3), (2, 3, 4)]:
+        for _, tensor, values in layouts(samples(dtype, shape)):
+            check(tw.tril(tensor, k=k), np.tril(values, k=min(k, 99)))
+            check(tw.triu(tensor, k=k), np.triu(values, k=min(k, 99)))
+    with pytest.raises(ValueError, match="^tril: needs at least 2 dimensions"):
+        tw.tril(tw.ones(3))
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_meshgrid(indexing):
+    arrays = [np.arange(3), np.arange(4.0, dtype="float32"), np.arange(2) > 0]
+    for count in range(4):
+        found = tw.meshgrid(*map(tw.asarray, arrays[:count]), indexing=indexing)
+        assert isinstance(found, tuple)
+        for tensor, expected in zip(found, np.meshgrid(*arrays[:count], indexing=indexing), strict=True):
+            check(tensor, expected)
+    with pytest.raises(ValueError, match="^meshgrid: indexing"):
+        tw.meshgrid(tw.arange(3), indexing="yx")
+    with pytest.raises(ValueError, match="^meshgrid: arrays must have 1 dimension"):
+        tw.meshgrid(tw.ones((2, 2)))

@@ -50,6 +50,7 @@ BINARY = [
     ("minimum", np.minimum, DTYPES, 0),
     ("maximum", np.maximum, DTYPES, 0),
     ("copysign", np.copysign, FLOATS, 0),
+    ("nextafter", np.nextafter, FLOATS, 0),
     ("atan2", np.arctan2, FLOATS, 1e-6),
     ("hypot", np.hypot, FLOATS, 1e-6),
     ("logaddexp", np.logaddexp, FLOATS, 1e-6),

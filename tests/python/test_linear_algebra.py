@@ -61,3 +61,55 @@ def test_operator_with_arrays():
     a = np.ones((2, 2))
     check(a @ tw.asarray(a), a @ a)
     check(tw.asarray(a) @ a, a @ a)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "float64"])
+def test_tensordot(dtype):
+    a = np.arange(24).astype(dtype).reshape(2, 3, 4)
+    b = np.arange(60).astype(dtype).reshape(4, 3, 5)
+    for axes in (1, ([1], [1]), ([1, 2], [1, 0]), ((-2, -1), (1, 0)), 0):
+        check(tw.tensordot(tw.asarray(a), tw.asarray(b), axes=axes), np.tensordot(a, b, axes=axes))
+    square = a[:, :2, :2]
+    check(tw.tensordot(tw.asarray(square), tw.asarray(square)), np.tensordot(square, square))
+    empty = np.zeros((2, 0), dtype)
+    check(tw.tensordot(tw.asarray(empty), tw.asarray(empty.T), axes=1), np.tensordot(empty, empty.T, axes=1))
+
+
+def test_tensordot_errors():
+    a, b = tw.ones((2, 3)), tw.ones((3, 4))
+    with pytest.raises(ValueError, match="^tensordot: axis 0 of shape"):
+        tw.tensordot(a, b)
+    with pytest.raises(ValueError, match="^tensordot: axes is 3"):
+        tw.tensordot(a, b, axes=3)
+    with pytest.raises(ValueError, match="do not pair"):
+        tw.tensordot(a, b, axes=([0, 1], [0]))
+    with pytest.raises(ValueError, match="do not pair"):
+        tw.tensordot(a, a, axes=([0, 0], [0, 0]))
+    with pytest.raises(IndexError, match="^tensordot: axis 2"):
+        tw.tensordot(a, b, axes=([2], [0]))
+    with pytest.raises(TypeError, match="^tensordot: expected a Tensor"):
+        tw.tensordot(a, 2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "float64"])
+def test_vecdot(dtype):
+    a = np.arange(24).astype(dtype).reshape(2, 3, 4)
+    b = np.arange(12).astype(dtype).reshape(3, 4)
+    for first, second, axis in ((a, b, -1), (a, b, -2), (b, b, -1), (b, b, 0), (a[..., :1], b[:, :1], -1)):
+        moved = np.moveaxis(first, axis, -1) * np.moveaxis(second, axis, -1)
+        check(
+            tw.vecdot(tw.asarray(first), tw.asarray(second), axis=axis), np.sum(moved, axis=-1, dtype=dtype)
+        )
+    check(tw.vecdot(tw.ones(3), tw.asarray([1, 2, 3], dtype="int16")), np.float32(6))
+
+
+def test_vecdot_errors():
+    a, b = tw.ones((2, 3)), tw.ones((4, 2, 3))
+    with pytest.raises(ValueError, match="^vecdot: shapes"):
+        tw.vecdot(a, tw.ones((2, 1)))
+    with pytest.raises(ValueError, match="^vecdot: axis 0 must be negative"):
+        tw.vecdot(a, b, axis=0)
+    with pytest.raises(IndexError, match="^vecdot: axis -3"):
+        tw.vecdot(a, b, axis=-3)
+    with pytest.raises(ValueError, match="^multiply: "):
+        tw.vecdot(a, tw.ones((4, 3)))

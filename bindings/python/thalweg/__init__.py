@@ -39,6 +39,8 @@ from thalweg._dtypes import *
 from thalweg._dtypes import __all__ as _dtypes_all
 from thalweg._elementwise import *
 from thalweg._elementwise import __all__ as _elementwise_all
+from thalweg._inspection import *
+from thalweg._inspection import __all__ as _inspection_all
 from thalweg._interchange import *
 from thalweg._interchange import __all__ as _interchange_all
 from thalweg._linear_algebra import *
@@ -54,6 +56,10 @@ from thalweg._reductions import *
 from thalweg._reductions import __all__ as _reductions_all
 from thalweg._repr import *
 from thalweg._repr import __all__ as _repr_all
+from thalweg._sets import *
+from thalweg._sets import __all__ as _sets_all
+from thalweg._sorting import *
+from thalweg._sorting import __all__ as _sorting_all
 
 __version__: str = _C.__version__
 
@@ -80,6 +86,7 @@ __all__ = [
     *_creation_all,
     *_dtypes_all,
     *_elementwise_all,
+    *_inspection_all,
     *_interchange_all,
     *_linear_algebra_all,
     *_logic_all,
@@ -87,4 +94,6 @@ __all__ = [
     *_random_all,
     *_reductions_all,
     *_repr_all,
+    *_sets_all,
+    *_sorting_all,
 ]

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import sys
-from typing import cast
+from typing import Literal, cast
 
 from thalweg import _C
 from thalweg._C import op
@@ -20,8 +21,14 @@ _linspace = op("linspace")
 _eye = op("eye")
 _astype = op("astype")
 _broadcast_to = op("broadcast_to")
+_concat = op("concat")
+_expand_dims = op("expand_dims")
 _contiguous = op("contiguous")
 _to_device = op("to_device")
+_reshape = op("reshape")
+_greater_equal = op("greater_equal")
+_less_equal = op("less_equal")
+_where = op("where")
 
 _PYTHON_DATA = (bool, int, float, list, tuple)
 
@@ -49,6 +56,8 @@ def asarray(
 
     Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that
     tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
+
+    Tensors in lists are stacked, without waiting for them.
     """
     if isinstance(obj, Tensor):
         return _asarray_of_tensor(obj, dtype, device, copy)
@@ -60,9 +69,27 @@ def asarray(
         result = _C.from_nested(obj, dtype=dtype, device=device)
         if result is not None:
             return result
+        if _holds_tensor(obj):
+            stacked = _stack(obj, device)
+            return stacked if dtype is None else astype(stacked, dtype, copy=False)
         obj = _C.array_of_mixed("asarray", obj)
     result = _copy_of_array(obj, device)
     return result if dtype is None or result.dtype == dtype else _astype(result, dtype=dtype)
+
+
+def _holds_tensor(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        return builtins.any([_holds_tensor(each) for each in obj])
+    return isinstance(obj, Tensor)
+
+
+def _stack(lists: Any, device: Any) -> Tensor:
+    """Nested lists with tensors among them, joined without waiting for one."""
+    parts = [asarray(each, device=device) for each in lists]
+    for each in parts:
+        if each.shape != parts[0].shape:
+            raise _C.ShapeError(f"asarray: shapes {parts[0].shape} and {each.shape} in one list differ")
+    return _concat(*(_expand_dims(each, axis=0) for each in parts), axis=0)
 
 
 def tensor(data: Any, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -255,6 +282,56 @@ def eye(
     return _eye(n_rows=n_rows, n_cols=n_cols, k=k, dtype=dtype, device=device)
 
 
+def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
+    """The coordinates of a grid from those of its axes: tensor i of the result changes along axis i only.
+
+    arrays: 1-d. indexing: "ij" gives shape (n0, n1, n2, ...), "xy" (n1, n0, n2, ...). The results share the
+    bytes of the arrays. Raises ShapeError for other ranks and ValueError for another indexing.
+
+    Array API standard, creation functions.
+    """
+    if indexing not in ("xy", "ij"):
+        raise _C.ValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
+    for array in arrays:
+        if require_tensor("meshgrid", array).ndim > 1:
+            raise _C.ShapeError(f"meshgrid: arrays must have 1 dimension, not shape {array.shape}")
+    order = list(range(len(arrays)))
+    if indexing == "xy":
+        order[:2] = reversed(order[:2])
+    shape = [arrays[i].size for i in order]
+    lines = [[array.size if i == axis else 1 for i in order] for axis, array in enumerate(arrays)]
+    return tuple(
+        _broadcast_to(_reshape(array, shape=line), shape=shape)
+        for array, line in zip(arrays, lines, strict=True)
+    )
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The matrices in the last two axes of x with zeros above diagonal k (above 0: over the main one).
+
+    Raises ShapeError below 2 dimensions. Array API standard, creation functions.
+    """
+    return _triangle("tril", _greater_equal, x, k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The matrices in the last two axes of x with zeros below diagonal k (above 0: over the main one).
+
+    Raises ShapeError below 2 dimensions. Array API standard, creation functions.
+    """
+    return _triangle("triu", _less_equal, x, k)
+
+
+def _triangle(name: str, keeps: _C.Operation, x: Tensor, k: int) -> Tensor:
+    if require_tensor(name, x).ndim < 2:
+        raise _C.ShapeError(f"{name}: needs at least 2 dimensions, shape {x.shape} has {x.ndim}")
+    height, width = x.shape[-2:]
+    k = max(-height, min(operator.index(k), width))
+    diagonal = arange(k, height + k, device=x.device)
+    kept = keeps(_reshape(diagonal, shape=(height, 1)), arange(width, device=x.device))
+    return _where(kept, x, _full(shape=(), value=0, dtype=x.dtype, device=x.device))
+
+
 __all__ = [
     "arange",
     "asarray",
@@ -266,9 +343,12 @@ __all__ = [
     "full",
     "full_like",
     "linspace",
+    "meshgrid",
     "ones",
     "ones_like",
     "tensor",
+    "tril",
+    "triu",
     "zeros",
     "zeros_like",
 ]

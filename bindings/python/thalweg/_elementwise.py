@@ -46,6 +46,7 @@ _pow = op("pow")
 _minimum = op("minimum")
 _maximum = op("maximum")
 _copysign = op("copysign")
+_nextafter = op("nextafter")
 _atan2 = op("atan2")
 _hypot = op("hypot")
 _logaddexp = op("logaddexp")
@@ -247,6 +248,11 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
     return _copysign(x1, x2)
 
 
+@documented(_nextafter)
+def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
+    return _nextafter(x1, x2)
+
+
 @documented(_atan2)
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
     return _atan2(x1, x2)
@@ -299,6 +305,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "nextafter",
     "positive",
     "pow",
     "reciprocal",

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import documented, require_tensor
-from thalweg._typing import Axis, Operand, Shape, Tensor
+from thalweg._operations import axis_of, documented, require_tensor, shape_of
+from thalweg._typing import Any, Axis, Operand, Shape, Tensor
 
 _reshape = op("reshape")
 _permute_dims = op("permute_dims")
@@ -23,13 +23,12 @@ _roll = op("roll")
 _take = op("take")
 _diagonal = op("diagonal")
 _contiguous = op("contiguous")
-
-
-def _axis_of(name: str, axis: int, rank: int) -> int:
-    position = axis + rank if axis < 0 else axis
-    if not 0 <= position < rank:
-        raise _C.IndexError(f"{name}: axis {axis} is out of bounds for {rank} dimensions")
-    return position
+_astype = op("astype")
+_arange = op("arange")
+_cumulative_sum = op("cumulative_sum")
+_searchsorted = op("searchsorted")
+_sum = op("sum")
+_min = op("min")
 
 
 def _tensors(name: str, arrays: Sequence[Operand]) -> list[Tensor]:
@@ -42,7 +41,7 @@ def _tensors(name: str, arrays: Sequence[Operand]) -> list[Tensor]:
 
 def _positions(name: str, axes: Shape, rank: int) -> list[int]:
     given = [axes] if hasattr(axes, "__index__") else builtins.list(axes)
-    positions = [_axis_of(name, operator.index(axis), rank) for axis in given]
+    positions = [axis_of(name, axis, rank) for axis in given]
     if len(set(positions)) != len(positions):
         raise _C.ValueError(f"{name}: axes {axes} name an axis twice")
     return positions
@@ -123,7 +122,7 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
 
 
 @documented(_expand_dims)
-def expand_dims(x: Tensor, /, *, axis: int | Sequence[int] = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: int | Sequence[int] = 0) -> Tensor:
     return _expand_dims(x, axis=axis)
 
 
@@ -155,7 +154,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     tensors = _tensors("stack", arrays)
     if not tensors:
         raise _C.ShapeError("stack: needs at least one tensor")
-    axis = _axis_of("stack", axis, tensors[0].ndim + 1)
+    axis = axis_of("stack", axis, tensors[0].ndim + 1)
     for each in tensors:
         if each.shape != tensors[0].shape:
             raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {each.shape} differ")
@@ -164,7 +163,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The parts of x along an axis, without that axis. They share x's bytes."""
-    position = _axis_of("unstack", axis, require_tensor("unstack", x).ndim)
+    position = axis_of("unstack", axis, require_tensor("unstack", x).ndim)
     before = (slice(None),) * position
     return tuple(x[(*before, i)] for i in range(x.shape[position]))
 
@@ -175,7 +174,7 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
 
     The parts share x's bytes. Raises ShapeError if the parts would not be equal.
     """
-    position = _axis_of("split", axis, require_tensor("split", x).ndim)
+    position = axis_of("split", axis, require_tensor("split", x).ndim)
     size = x.shape[position]
     if hasattr(indices_or_sections, "__index__"):
         parts = operator.index(indices_or_sections)
@@ -187,6 +186,81 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
     before = (slice(None),) * position
     bounds = [None, *cuts, None]
     return [x[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """x with each element along an axis repeated; None repeats the elements of x in C order.
+
+    repeats: an int, or a 1-d tensor of integers with a number for each element (or one for all). Waits for
+    the values of such a tensor, because the shape depends on them. Raises DTypeError for repeats that are
+    no integers, ShapeError for a number of them that does not fit and ValueError for negative ones.
+
+    Array API standard, manipulation functions.
+    """
+    require_tensor("repeat", x)
+    if axis is None:
+        x, axis = _reshape(x, shape=-1), 0
+    axis = axis_of("repeat", axis, x.ndim)
+    if not isinstance(repeats, Tensor) and hasattr(repeats, "__index__"):
+        return _repeat_evenly(x, operator.index(repeats), axis)
+    return _repeat_each(x, _counts_of(repeats, x, axis), axis)
+
+
+def _repeat_evenly(x: Tensor, repeats: int, axis: int) -> Tensor:
+    if repeats < 0:
+        raise _C.ValueError(f"repeat: repeats is {repeats}; it must not be negative")
+    before, size, behind = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    wide = _broadcast_to(_expand_dims(x, axis=axis + 1), shape=(*before, size, repeats, *behind))
+    return _contiguous(_reshape(wide, shape=(*before, size * repeats, *behind)))
+
+
+def _counts_of(repeats: Any, x: Tensor, axis: int) -> Tensor:
+    """A number for each element of x along the axis, as int64."""
+    if isinstance(repeats, (list, tuple)):
+        repeats = _C.from_nested(repeats, device=x.device) if repeats else _arange(start=0, stop=0, step=1)
+    require_tensor("repeat", repeats)
+    if "integer" not in repeats.dtype.kind:
+        raise _C.DTypeError(f"repeat: repeats must have an integer dtype, not {repeats.dtype}")
+    if repeats.ndim > 1 or repeats.size not in (1, x.shape[axis]):
+        raise _C.ShapeError(
+            f"repeat: repeats of shape {repeats.shape} must be 1-d with 1 or {x.shape[axis]} elements"
+        )
+    return _broadcast_to(_reshape(_astype(repeats, dtype="int64"), shape=-1), shape=x.shape[axis])
+
+
+def _repeat_each(x: Tensor, counts: Tensor, axis: int) -> Tensor:
+    if x.shape[axis] == 0:
+        return x
+    ends = _cumulative_sum(counts)
+    least, total = stack([_min(counts), ends[-1]]).tolist()
+    if least < 0:
+        raise _C.ValueError(f"repeat: repeats must not be negative, got {least}")
+    # Place j of the result belongs to the first element that ends behind it.
+    places = _arange(start=0, stop=total, step=1, device=x.device)
+    return _take(x, _searchsorted(ends, places, side="right"), axis=axis)
+
+
+def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
+    """x laid side by side, repetitions[i] times along axis i.
+
+    Fewer repetitions than axes count for the last axes; more of them add axes in front. Raises ValueError for
+    negative ones.
+
+    Array API standard, manipulation functions.
+    """
+    require_tensor("tile", x)
+    counts = shape_of("tile", repetitions)
+    if builtins.min(counts, default=0) < 0:
+        raise _C.ValueError(f"tile: repetitions {counts} must not be negative")
+    rank = builtins.max(len(counts), x.ndim)
+    counts = (1,) * (rank - len(counts)) + counts
+    sizes = (1,) * (rank - x.ndim) + x.shape
+    pairs = builtins.list(zip(counts, sizes, strict=True))
+    # An axis to repeat along stands in front of each one that is repeated.
+    apart = [size for count, size in pairs for size in ((size,) if count == 1 else (1, size))]
+    wide = [size for count, size in pairs for size in ((size,) if count == 1 else (count, size))]
+    result = _broadcast_to(_reshape(x, shape=apart), shape=wide)
+    return _contiguous(_reshape(result, shape=[count * size for count, size in pairs]))
 
 
 @documented(_take)
@@ -218,12 +292,14 @@ __all__ = [
     "flip",
     "moveaxis",
     "permute_dims",
+    "repeat",
     "reshape",
     "roll",
     "split",
     "squeeze",
     "stack",
     "take",
+    "tile",
     "transpose",
     "unstack",
 ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from thalweg import (
@@ -10,6 +11,7 @@ from thalweg import (
     _asyncio,
     _creation,
     _elementwise,
+    _inspection,
     _interchange,
     _linear_algebra,
     _logic,
@@ -196,6 +198,15 @@ def _to(self: Tensor, device: DeviceLike, /) -> Tensor:
     return self if device is None or self.device == device else _creation._to_device(self, device=device)
 
 
+def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The module with the functions for tensors (array API standard). Raises ValueError for a revision of the
+    standard that it does not know."""
+    if api_version is not None and api_version not in _inspection.SUPPORTED_VERSIONS:
+        known = ", ".join(_inspection.SUPPORTED_VERSIONS)
+        raise _C.ValueError(f"__array_namespace__: version {api_version!r} is none of {known}")
+    return sys.modules["thalweg"]
+
+
 def _get_transpose(self: Tensor) -> Tensor:
     return _manipulation.transpose(self)
 
@@ -240,6 +251,7 @@ def _in_place(name: str, operation: str) -> Any:
 
 _BY_NAME = {
     "__array__": _interchange.array,
+    "__array_namespace__": _array_namespace,
     "__await__": _asyncio.await_tensor,
     "__complex__": _complex,
     "__contains__": _contains,

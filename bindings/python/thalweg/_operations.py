@@ -31,6 +31,18 @@ def require_tensor(name: str, x: Any) -> _C.Tensor:
     )
 
 
+def axis_of(name: str, axis: Any, rank: int) -> int:
+    """An axis counted from the front; raises IndexError for one out of range."""
+    try:
+        position = operator.index(axis)
+    except TypeError:
+        raise _C.DTypeError(f"{name}: axis must be an int, not {type(axis).__name__}") from None
+    position += rank if position < 0 else 0
+    if not 0 <= position < rank:
+        raise _C.IndexError(f"{name}: axis {axis} is out of bounds for {rank} dimensions")
+    return position
+
+
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """A shape given as an int or a sequence of ints."""
     try:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import documented
+from thalweg._operations import axis_of, documented, require_tensor
 from thalweg._typing import Axis, DTypeLike, Tensor
 
 _sum = op("sum")
@@ -18,6 +19,12 @@ _any = op("any")
 _all = op("all")
 _argmax = op("argmax")
 _argmin = op("argmin")
+_count_nonzero = op("count_nonzero")
+_cumulative_sum = op("cumulative_sum")
+_cumulative_prod = op("cumulative_prod")
+_concat = op("concat")
+_subtract = op("subtract")
+_not_equal = op("not_equal")
 
 
 @documented(_sum)
@@ -77,4 +84,85 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     return _argmin(x, axis=axis, keepdims=keepdims)
 
 
-__all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"]
+@documented(_count_nonzero)
+def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    return _count_nonzero(x, axis=axis, keepdims=keepdims)
+
+
+@documented(_cumulative_sum, "axis may be None for a 1-d x only.")
+def cumulative_sum(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Tensor:
+    axis = _scanned_axis("cumulative_sum", x, axis)
+    return _cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
+
+
+@documented(_cumulative_prod, "axis may be None for a 1-d x only.")
+def cumulative_prod(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Tensor:
+    axis = _scanned_axis("cumulative_prod", x, axis)
+    return _cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
+
+
+def _scanned_axis(name: str, x: Tensor, axis: int | None) -> int:
+    rank = require_tensor(name, x).ndim
+    if axis is None and rank != 1:
+        raise _C.ValueError(f"{name}: axis must be given for {rank} dimensions")
+    return axis_of(name, 0 if axis is None else axis, rank)
+
+
+def diff(
+    x: Tensor,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """The differences of neighbours along an axis, taken n times; of bool whether neighbours differ.
+
+    prepend, append: joined to x along the axis before. Raises IndexError for an axis out of range and
+    ValueError for a negative n. Array API standard, utility functions.
+    """
+    position = axis_of("diff", axis, require_tensor("diff", x).ndim)
+    if n < 0:
+        raise _C.ValueError(f"diff: n is {n}; it must not be negative")
+    if prepend is not None or append is not None:
+        parts = [require_tensor("diff", part) for part in (prepend, x, append) if part is not None]
+        x = _concat(*parts, axis=position)
+    before = (slice(None),) * position
+    for _ in range(n):
+        later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        x = (_not_equal if x.dtype == "bool" else _subtract)(later, earlier)
+    return x
+
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]

@@ -1,0 +1,196 @@
+# _inspection.py: what dtypes can do, and what the namespace offers.
+"""Data type and inspection functions of the array API standard."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+
+from thalweg import _C
+from thalweg._typing import Any, Device, DeviceLike, DType, DTypeLike, Tensor
+
+__array_api_version__ = "2025.12"
+
+#: Revisions of the standard that `Tensor.__array_namespace__` can be asked for: newer ones only add to them.
+SUPPORTED_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+_NAMES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float32", "float64", "complex64", "complex128"),
+)
+
+# Kinds as the standard calls them, and the DType.kind they stand for.
+_KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("signed integer",),
+    "unsigned integer": ("unsigned integer",),
+    "integral": ("signed integer", "unsigned integer"),
+    "real floating": ("real floating",),
+    "complex floating": ("complex floating",),
+    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+}
+
+
+@dataclass(frozen=True)
+class FInfo:
+    """The limits of a floating dtype; of a complex one those of its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IInfo:
+    """The limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def _dtype_of(name: str, of: Any) -> DType:
+    if isinstance(of, Tensor):
+        return of.dtype
+    try:
+        return _C.dtype(of)
+    except _C.DTypeError as error:
+        raise _C.DTypeError(f"{name}: {error}") from None
+
+
+def finfo(type: DTypeLike | Tensor, /) -> FInfo:
+    """The limits of a floating dtype, or of that of a tensor: bits, eps, max, min, smallest_normal, dtype.
+
+    Raises DTypeError for other dtypes. Array API standard, data type functions.
+    """
+    dtype = _dtype_of("finfo", type)
+    if "floating" not in dtype.kind:
+        raise _C.DTypeError(f"finfo: {dtype} is not a floating dtype; use iinfo for integers")
+    bits = 8 * dtype.itemsize // (2 if dtype.kind == "complex floating" else 1)
+    digits, exponent = {32: (23, 127), 64: (52, 1023)}[bits]
+    eps = 2.0**-digits
+    largest = (2.0 - eps) * 2.0**exponent
+    return FInfo(bits, eps, largest, -largest, 2.0 ** (1 - exponent), _C.dtype(f"float{bits}"))
+
+
+def iinfo(type: DTypeLike | Tensor, /) -> IInfo:
+    """The limits of an integer dtype, or of that of a tensor: bits, max, min, dtype.
+
+    Raises DTypeError for other dtypes. Array API standard, data type functions.
+    """
+    dtype = _dtype_of("iinfo", type)
+    bits = 8 * dtype.itemsize
+    if dtype.kind == "unsigned integer":
+        return IInfo(bits, 2**bits - 1, 0, dtype)
+    if dtype.kind != "signed integer":
+        raise _C.DTypeError(f"iinfo: {dtype} is not an integer dtype; use finfo for floating ones")
+    return IInfo(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
+
+
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
+    """True if the dtype is of the kind, or of one of a tuple of kinds.
+
+    A kind is a dtype or "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+    floating" or "numeric"; others raise ValueError. Array API standard, data type functions.
+    """
+    dtype = _dtype_of("isdtype", dtype)
+    if isinstance(kind, tuple):
+        return builtins.any([isdtype(dtype, each) for each in kind])
+    if not isinstance(kind, str):
+        return dtype == _dtype_of("isdtype", kind)
+    if kind not in _KINDS:
+        raise _C.ValueError(f"isdtype: there is no kind {kind!r}; kinds are {', '.join(map(repr, _KINDS))}")
+    return dtype.kind in _KINDS[kind]
+
+
+def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
+    """True if promotion casts a dtype, or that of a tensor, to another one.
+
+    Array API standard, data type functions and type promotion rules; kinds mix as in NumPy.
+    """
+    target = _dtype_of("can_cast", to)
+    return _C.promote(_dtype_of("can_cast", from_), target) == target
+
+
+_NUMBER_KINDS = (bool, int, float, complex)
+
+
+def _number_kind(object: Any) -> type | None:
+    return next((kind for kind in _NUMBER_KINDS if isinstance(object, kind)), None)
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that operations on these tensors, dtypes and numbers give.
+
+    Numbers count by their kind only. Raises ValueError without any tensor or dtype. Array API standard,
+    data type functions and type promotion rules; kinds mix as in NumPy.
+    """
+    kinds = [_number_kind(each) for each in arrays_and_dtypes]
+    dtypes = [_dtype_of("result_type", each) for each in arrays_and_dtypes if _number_kind(each) is None]
+    if not dtypes:
+        raise _C.ValueError("result_type: needs at least one tensor or dtype")
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = _C.promote(result, dtype)
+    for kind in _NUMBER_KINDS:
+        result = _C.promote_number(result, kind(0)) if kind in kinds else result
+    return result
+
+
+def _existing(names: tuple[str, ...]) -> dict[str, DType]:
+    return {name: getattr(_C, name) for name in names if hasattr(_C, name)}
+
+
+class __array_namespace_info__:  # noqa: N801 - the standard's name
+    """What the namespace offers (array API standard, inspection)."""
+
+    def capabilities(self) -> dict[str, bool | int]:
+        """Boolean indexing and shapes that depend on values are there; they wait."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Device:
+        """The device of tensors for which none is given."""
+        return _C.Device("cpu:0")
+
+    def devices(self) -> tuple[Device, ...]:
+        """The devices of the current engine."""
+        return _C.current_engine().devices()
+
+    def default_dtypes(self, *, device: DeviceLike | None = None) -> dict[str, DType]:
+        """The dtypes of results for which none is given, the same on all devices."""
+        _check_device("default_dtypes", device)
+        names = {
+            "real floating": "float32",
+            "complex floating": "complex64",
+            "integral": "int64",
+            "indexing": "int64",
+        }
+        return {kind: getattr(_C, name) for kind, name in names.items() if hasattr(_C, name)}
+
+    def dtypes(
+        self, *, device: DeviceLike | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
+        """The dtypes of a kind (see isdtype), or all, by name: the same on all devices."""
+        _check_device("dtypes", device)
+        found = _existing(_NAMES)
+        return {name: dtype for name, dtype in found.items() if kind is None or isdtype(dtype, kind)}
+
+
+def _check_device(name: str, device: DeviceLike | None) -> None:
+    if device is not None and _C.Device(device) not in _C.current_engine().devices():
+        raise _C.DeviceError(f"{name}: there is no device {device}")
+
+
+__all__ = [
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "result_type",
+]

@@ -1,0 +1,163 @@
+# _sets.py: functions that take tensors for sets of values.
+"""Set functions of the array API standard, on top of sort. -0.0 equals 0.0, and no nan equals another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thalweg import _C
+from thalweg._C import op
+from thalweg._inspection import result_type
+from thalweg._operations import require_tensor
+from thalweg._typing import Operand, Tensor
+
+_argsort = op("argsort")
+_astype = op("astype")
+_concat = op("concat")
+_count_nonzero = op("count_nonzero")
+_cumulative_sum = op("cumulative_sum")
+_empty = op("empty")
+_equal = op("equal")
+_full = op("full")
+_index_assign = op("index_assign")
+_less = op("less")
+_logical_and = op("logical_and")
+_logical_not = op("logical_not")
+_minimum = op("minimum")
+_nonzero = op("nonzero")
+_not_equal = op("not_equal")
+_reshape = op("reshape")
+_searchsorted = op("searchsorted")
+_sort = op("sort")
+_subtract = op("subtract")
+_take = op("take")
+
+
+class UniqueAll(NamedTuple):
+    """What unique_all returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What unique_counts returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What unique_inverse returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The different values of x, in ascending order. Waits for their number.
+
+    Array API standard, set functions.
+    """
+    ordered = _sort(_flat("unique_values", x))
+    return ordered[_run_starts(ordered)]
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The different values of x, in ascending order, and how often each occurs. Waits for their number.
+
+    Array API standard, set functions.
+    """
+    ordered = _sort(_flat("unique_counts", x))
+    places = _places(_run_starts(ordered))
+    return UniqueCounts(_take(ordered, places, axis=0), _run_lengths(places, x.size))
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The different values of x, in ascending order, and for each element of x which of them it is.
+
+    Waits for their number. Array API standard, set functions.
+    """
+    values, _, inverse, _ = _unique("unique_inverse", x)
+    return UniqueInverse(values, inverse)
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The different values of x, in ascending order; where each occurs first (in C order); for each element
+    of x which of them it is; and how often each occurs. Waits for their number.
+
+    Array API standard, set functions.
+    """
+    return _unique("unique_all", x)
+
+
+def _flat(name: str, x: Tensor) -> Tensor:
+    return _reshape(require_tensor(name, x), shape=-1)
+
+
+def _run_starts(ordered: Tensor) -> Tensor:
+    """True where a sorted tensor has another value than in front."""
+    first = _full(shape=min(ordered.size, 1), value=True, device=ordered.device)
+    return _concat(first, _not_equal(ordered[1:], ordered[:-1]), axis=0)
+
+
+def _places(mask: Tensor) -> Tensor:
+    return _nonzero(mask, count=_count_nonzero(mask).item())[0]
+
+
+def _run_lengths(places: Tensor, size: int) -> Tensor:
+    end = _full(shape=min(places.size, 1), value=size, device=places.device)
+    return _subtract(_concat(places[1:], end, axis=0), places)
+
+
+def _unique(name: str, x: Tensor) -> UniqueAll:
+    flat = _flat(name, x)
+    order = _argsort(flat)
+    ordered = _take(flat, order, axis=0)
+    starts = _run_starts(ordered)
+    places = _places(starts)
+    which = _subtract(_cumulative_sum(starts), 1)
+    inverse = _index_assign(_empty(shape=flat.shape, dtype="int64", device=x.device), which, order, axes=0)
+    return UniqueAll(
+        _take(ordered, places, axis=0),
+        _take(order, places, axis=0),
+        _reshape(inverse, shape=x.shape),
+        _run_lengths(places, x.size),
+    )
+
+
+def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
+    """True where an element of x1 is in x2 (invert: where it is not). The result has the shape of x1.
+
+    One of the two may be a number. Never waits. Array API standard, set functions.
+    """
+    found = _isin(*_as_tensors("isin", x1, x2))
+    return _logical_not(found) if invert else found
+
+
+def _as_tensors(name: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    if not isinstance(x1, Tensor):
+        require_tensor(name, x2)
+        return _C.from_nested(x1, dtype=result_type(x2, x1), device=x2.device), x2
+    if not isinstance(x2, Tensor):
+        return x1, _C.from_nested(x2, dtype=result_type(x1, x2), device=x1.device)
+    return x1, x2
+
+
+def _isin(x1: Tensor, x2: Tensor) -> Tensor:
+    if x2.size == 0:
+        return _full(shape=x1.shape, value=False, device=x1.device)
+    # No dtype holds all of uint64 and int64: compared as uint64 without the negative ones, or the reverse.
+    if x2.dtype == "uint64" and x1.dtype.kind == "signed integer":
+        return _logical_and(_isin(_astype(x1, dtype="uint64"), x2), _logical_not(_less(x1, 0)))
+    if x1.dtype == "uint64" and x2.dtype.kind == "signed integer":
+        return _logical_and(_isin(_astype(x1, dtype="int64"), x2), _less(x1, 2**63))
+    dtype = result_type(x1, x2)
+    values = _sort(_reshape(_astype(x2, dtype=dtype), shape=-1))
+    place = _minimum(_searchsorted(values, x1), values.size - 1)
+    return _equal(_take(values, place, axis=0), x1)
+
+
+__all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
