@@ -13,6 +13,7 @@ void register_builtin_ops(OpRegistry& registry) {
   register_linear_algebra(registry);
   register_manipulation(registry);
   register_indexing(registry);
+  register_complex(registry);
 }
 
 }  // namespace thalweg

@@ -13,5 +13,6 @@ void register_reduction(OpRegistry& registry);
 void register_linear_algebra(OpRegistry& registry);
 void register_manipulation(OpRegistry& registry);
 void register_indexing(OpRegistry& registry);
+void register_complex(OpRegistry& registry);
 
 }  // namespace thalweg

@@ -57,7 +57,8 @@ void register_linear_algebra(OpRegistry& registry) {
       "(x1) or "
       "column (x2) whose axis is left out of the result; axes in front of the last two broadcast. Dtypes are "
       "promoted; "
-      "float32 and float64 go through OpenBLAS, integers wrap, bool is any-of-and. Raises ShapeError for 0-d "
+      "floating and complex dtypes go through OpenBLAS, integers wrap, bool is any-of-and. Raises ShapeError "
+      "for 0-d "
       "operands "
       "and sizes that do not match.\n\nArray API standard, linear algebra functions.";
   registry.add(std::move(op));
