@@ -279,6 +279,8 @@ Op make_op(const Row& row, bool unary) {
   op.doc = doc_of(row, unary);
   op.alias_mask = kAliasAny;
   op.ns_per_element = row.ns_per_element;
+  // Functions of complex numbers are the C library's, one at a time.
+  if ((row.domain == Domain::floating && op.name != "divide") || op.name == "pow") op.complex_factor = 25.0f;
   return op;
 }
 
