@@ -262,7 +262,7 @@ struct Positive {
 struct Negative {
   template <class T>
   THALWEG_HD T operator()(T x) const {
-    if constexpr (kIsFloating<T>) return -x;
+    if constexpr (kIsFloating<T> || kIsComplex<T>) return -x;
     return static_cast<T>(Wrapping<T>(0) - static_cast<Wrapping<T>>(x));
   }
 };

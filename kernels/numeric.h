@@ -13,6 +13,12 @@
 #endif
 
 namespace thalweg::functors {
+
+/// Sixteen bytes that are moved, whatever they mean.
+struct Item16 {
+  uint64_t low, high;
+};
+
 // Unnamed for the same reason as THALWEG_HD: one copy per object file.
 namespace {
 
@@ -20,6 +26,7 @@ template <class T>
 struct Properties {
   using Wrapping = uint32_t;  // the unsigned type in which arithmetic wraps without undefined behaviour
   static constexpr bool is_floating = false;
+  static constexpr bool is_complex = false;
   static constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
   static constexpr int bits = 8 * sizeof(T);
 };
@@ -27,6 +34,7 @@ template <>
 struct Properties<int64_t> {
   using Wrapping = uint64_t;
   static constexpr bool is_floating = false;
+  static constexpr bool is_complex = false;
   static constexpr bool is_signed = true;
   static constexpr int bits = 64;
 };
@@ -34,6 +42,7 @@ template <>
 struct Properties<uint64_t> {
   using Wrapping = uint64_t;
   static constexpr bool is_floating = false;
+  static constexpr bool is_complex = false;
   static constexpr bool is_signed = false;
   static constexpr int bits = 64;
 };
@@ -41,6 +50,7 @@ template <>
 struct Properties<float> {
   using Wrapping = float;
   static constexpr bool is_floating = true;
+  static constexpr bool is_complex = false;
   static constexpr bool is_signed = true;
   static constexpr int bits = 32;
 };
@@ -48,6 +58,7 @@ template <>
 struct Properties<double> {
   using Wrapping = double;
   static constexpr bool is_floating = true;
+  static constexpr bool is_complex = false;
   static constexpr bool is_signed = true;
   static constexpr int bits = 64;
 };
@@ -55,6 +66,8 @@ template <class T>
 using Wrapping = typename Properties<T>::Wrapping;
 template <class T>
 inline constexpr bool kIsFloating = Properties<T>::is_floating;
+template <class T>
+inline constexpr bool kIsComplex = Properties<T>::is_complex;
 
 THALWEG_HD float modulo(float a, float b) { return fmodf(a, b); }
 THALWEG_HD double modulo(double a, double b) { return fmod(a, b); }

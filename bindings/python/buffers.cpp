@@ -54,17 +54,19 @@ bool is_swapped(const char* format) noexcept {
   return format != nullptr && (*format == (little ? '>' : '<') || (little && *format == '!'));
 }
 
-/// Reverses the bytes of each element.
+/// Reverses the bytes of each number; a complex element has two.
 void swap_bytes(void* data, std::int64_t bytes, std::int64_t item) {
   auto* element = static_cast<std::byte*>(data);
   for (std::int64_t at = 0; at < bytes; at += item) std::reverse(element + at, element + at + item);
 }
 
-/// The dtype of a struct-module format of either byte order; nothing for the ones without (float16, complex,
-/// records).
+/// The dtype of a struct-module format of either byte order; nothing for the ones without (float16,
+/// records). NumPy writes Z in front of the format of a complex number's parts.
 std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
   std::string_view text = format == nullptr ? "B" : format;
   if (!text.empty() && std::string_view("@=<>!").find(text.front()) != text.npos) text.remove_prefix(1);
+  if (text == "Zf" && item == 8) return DType::complex64;
+  if (text == "Zd" && item == 16) return DType::complex128;
   if (text.size() != 1) return std::nullopt;
   switch (text.front()) {
     case '?': return DType::bool_;
@@ -89,7 +91,7 @@ std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
 /// The native format of a dtype. 'l' rather than 'q': NumPy's int64 is long where a long has 64 bits.
 const char* format_of(DType dtype) noexcept {
   static_assert(sizeof(long) == 8, "formats below assume LP64");
-  static char formats[kDTypeCount][2] = {"?", "b", "h", "i", "l", "B", "H", "I", "L", "f", "d"};
+  static char formats[kDTypeCount][3] = {"?", "b", "h", "i", "l", "B", "H", "I", "L", "f", "d", "Zf", "Zd"};
   return formats[static_cast<int>(dtype)];
 }
 
@@ -153,7 +155,7 @@ Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> d
   void* target = Engine::mutable_data(result);
   copy_bytes(view.len, [&] {
     copy_to_c_order(target, view.buf, shape, strides, std::size_t(view.itemsize));
-    if (own && is_swapped(view.format)) swap_bytes(target, view.len, view.itemsize);
+    if (own && is_swapped(view.format)) swap_bytes(target, view.len, item_size(real_dtype(read_as)));
   });
   return result;
 }

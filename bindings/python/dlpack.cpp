@@ -29,6 +29,7 @@ dlpack::DataType data_type(DType dtype) noexcept {
     case DTypeKind::boolean: return {std::uint8_t(Code::boolean), bits, 1};
     case DTypeKind::unsigned_integer: return {std::uint8_t(Code::unsigned_integer), bits, 1};
     case DTypeKind::signed_integer: return {std::uint8_t(Code::signed_integer), bits, 1};
+    case DTypeKind::complex_floating: return {std::uint8_t(Code::complex_floating), bits, 1};
     case DTypeKind::floating: break;
   }
   return {std::uint8_t(Code::floating), bits, 1};
@@ -128,7 +129,8 @@ Tensor take(Engine& engine, PyObject* capsule, M* managed, const char* used_name
   TensorMeta meta = meta_of(array);
   void* data = static_cast<std::byte*>(array.data) + array.byte_offset;
   const std::int64_t item = item_size(meta.dtype);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % std::size_t(item) == 0;
+  const auto alignment = std::size_t(item_size(real_dtype(meta.dtype)));
+  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % alignment == 0;
   const auto finish = +[](void* pointer) {
     auto* foreign = static_cast<M*>(pointer);
     if (foreign->deleter != nullptr) foreign->deleter(foreign);

@@ -16,7 +16,13 @@ namespace dlpack {
 inline constexpr std::int32_t kCpu = 1;
 
 /// Values of DLDataTypeCode used here.
-enum class Code : std::uint8_t { signed_integer = 0, unsigned_integer = 1, floating = 2, boolean = 6 };
+enum class Code : std::uint8_t {
+  signed_integer = 0,
+  unsigned_integer = 1,
+  floating = 2,
+  complex_floating = 5,
+  boolean = 6,
+};
 
 /// Bits of VersionedManaged::flags.
 inline constexpr std::uint64_t kReadOnly = 1;

@@ -1,5 +1,7 @@
 // nested.cpp: numbers between tensors and nested Python lists.
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <string>
 #include <vector>
@@ -55,9 +57,10 @@ class NestedReader {
   }
 
   bool add(PyObject* object) {
-    // NumPy's float64 is a Python float as well, but one with a dtype of its own.
-    if (PyFloat_Check(object) && !PyFloat_CheckExact(object) && PyObject_HasAttrString(object, "dtype"))
-      return false;
+    // NumPy's float64 is a Python float as well and its complex128 a complex, but with dtypes of their own.
+    const bool subclass = (PyFloat_Check(object) && !PyFloat_CheckExact(object)) ||
+                          (PyComplex_Check(object) && !PyComplex_CheckExact(object));
+    if (subclass && PyObject_HasAttrString(object, "dtype")) return false;
     if (thalweg::python::beyond_64_bits(object) != 0) {
       const double rounded = PyLong_AsDouble(object);
       if (rounded == -1 && PyErr_Occurred()) throw_python_error();
@@ -67,8 +70,8 @@ class NestedReader {
     }
     const std::optional<Scalar> scalar = to_scalar(object);
     if (!scalar) return false;
-    if (scalar->kind() == DTypeKind::floating) {
-      widest = DTypeKind::floating;
+    if (scalar->kind() >= DTypeKind::floating) {
+      widest = std::max(widest, scalar->kind());
     } else if (scalar->kind() != DTypeKind::boolean && widest == DTypeKind::boolean) {
       widest = DTypeKind::signed_integer;
     }
@@ -78,7 +81,9 @@ class NestedReader {
     return true;
   }
 
-  static bool is_number(PyObject* object) noexcept { return PyLong_Check(object) || PyFloat_Check(object); }
+  static bool is_number(PyObject* object) noexcept {
+    return PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object);
+  }
 
   [[noreturn]] bool ragged(PyObject* object, std::size_t level) const {
     std::string row;
@@ -102,6 +107,7 @@ DType natural_dtype(const NestedReader& reader) {
       if (!reader.beyond_64_bits) return DType::bool_;
       break;
     case DTypeKind::floating: return kDefaultFloat;
+    case DTypeKind::complex_floating: return complex_dtype(kDefaultFloat);
     default: break;
   }
   if (reader.beyond_64_bits) {
@@ -115,6 +121,11 @@ DType natural_dtype(const NestedReader& reader) {
 }
 
 void check_value(const Scalar& value, DType dtype) {
+  if (value.kind() == DTypeKind::complex_floating) {
+    if (is_complex(dtype) || dtype == DType::bool_) return;
+    throw DTypeError("asarray: " + to_string(AttrValue(value)) + " is complex and does not fit " +
+                     std::string(name(dtype)) + "; give a complex dtype");
+  }
   if (!is_integer(dtype)) return;
   if (value.kind() == DTypeKind::floating) {
     const double number = value.to<double>();
@@ -138,6 +149,8 @@ PyObject* element(const void* address, DType dtype) {
       return PyBool_FromLong(value);
     } else if constexpr (std::is_floating_point_v<T>) {
       return PyFloat_FromDouble(double(value));
+    } else if constexpr (kIsStdComplex<T>) {
+      return PyComplex_FromDoubles(double(value.real()), double(value.imag()));
     } else if constexpr (std::is_signed_v<T>) {
       return PyLong_FromLongLong(value);
     } else {
@@ -171,14 +184,7 @@ Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype,
   Tensor result = engine.allocate(target, reader.shape, device);
   visit_dtype(target, [&]<class T>() {
     T* out = static_cast<T*>(Engine::mutable_data(result));
-    for (const Scalar& value : reader.values) {
-      if constexpr (std::is_same_v<T, bool>) {
-        *out++ =
-            value.kind() == DTypeKind::floating ? value.to<double>() != 0 : value.to<std::uint64_t>() != 0;
-      } else {
-        *out++ = value.to<T>();
-      }
-    }
+    for (const Scalar& value : reader.values) *out++ = value.to<T>();
   });
   return result;
 }
@@ -188,7 +194,10 @@ namespace {
 /// The first leaf of nested lists that is no Python number, borrowed; nullptr if there is none.
 PyObject* odd_leaf(PyObject* object) noexcept {
   if (!is_sequence(object)) {
-    return PyLong_CheckExact(object) || PyBool_Check(object) || PyFloat_CheckExact(object) ? nullptr : object;
+    return PyLong_CheckExact(object) || PyBool_Check(object) || PyFloat_CheckExact(object) ||
+                   PyComplex_CheckExact(object)
+               ? nullptr
+               : object;
   }
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
     if (PyObject* odd = odd_leaf(PySequence_Fast_GET_ITEM(object, i))) return odd;

@@ -122,14 +122,20 @@ Scalar only_element(PyObject* self, const char* function) {
 }
 
 int truth(PyObject* self) {
-  return guarded(-1, [&] {
-    const Scalar value = only_element(self, "bool");
-    return value.kind() == DTypeKind::floating ? value.to<double>() != 0 : value.to<std::uint64_t>() != 0;
-  });
+  return guarded(-1, [&] { return only_element(self, "bool").to<bool>(); });
+}
+
+/// float() and int() of a complex value raise TypeError, as in Python, before they wait.
+void refuse_complex(PyObject* self, const char* function) {
+  const DType dtype = tensor_of(self).dtype();
+  if (!is_complex(dtype)) return;
+  throw DTypeError(std::string(function) + ": a value of " + std::string(name(dtype)) +
+                   " is no real number; take its real, imag or abs() first");
 }
 
 PyObject* as_int(PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
+    refuse_complex(self, "int");
     const Scalar value = only_element(self, "int");
     switch (value.kind()) {
       case DTypeKind::floating: return PyLong_FromDouble(value.to<double>());
@@ -140,8 +146,10 @@ PyObject* as_int(PyObject* self) {
 }
 
 PyObject* as_float(PyObject* self) {
-  return guarded<PyObject*>(nullptr,
-                            [&] { return PyFloat_FromDouble(only_element(self, "float").to<double>()); });
+  return guarded<PyObject*>(nullptr, [&] {
+    refuse_complex(self, "float");
+    return PyFloat_FromDouble(only_element(self, "float").to<double>());
+  });
 }
 
 PyObject* as_index(PyObject* self) {

@@ -55,7 +55,7 @@ class Inputs {
     // The condition of `where` says nothing about the dtype of the numbers beside it.
     const std::size_t first = self->name == "where" ? 1 : 0;
     for (std::size_t i = 0; i < count; ++i) {
-      any_float_ |= i >= first && PyFloat_Check(args[i]);
+      any_float_ |= i >= first && (PyFloat_Check(args[i]) || PyComplex_Check(args[i]));
       if (!is_tensor(args[i])) continue;
       const Tensor& tensor = tensor_of(args[i]);
       if (any_ == nullptr) any_ = &tensor;

@@ -30,7 +30,7 @@ Tensor constant(Engine& engine, std::string_view op, const Scalar& scalar, DType
 /// beyond all of them.
 Tensor constant_of_large(Engine& engine, std::string_view op, PyObject* object, int sign, DType other,
                          Device device) {
-  if (is_floating(other)) {
+  if (is_inexact(other)) {
     const double value = PyLong_AsDouble(object);
     if (value == -1 && PyErr_Occurred()) throw_python_error();
     return engine.constant(Scalar(value), other, device);
@@ -54,7 +54,7 @@ Tensor constant_of_large(Engine& engine, std::string_view op, PyObject* object, 
 }  // namespace
 
 bool is_operand(PyObject* object) noexcept {
-  return PyFloat_Check(object) || PyLong_Check(object) || is_array(object);
+  return PyFloat_Check(object) || PyLong_Check(object) || PyComplex_Check(object) || is_array(object);
 }
 
 bool is_comparison(std::string_view op) noexcept {
@@ -74,8 +74,9 @@ Tensor to_operand(Engine& engine, std::string_view op, PyObject* object, DType o
 
 Tensor to_operand(Engine& engine, std::string_view op, PyObject* object) {
   if (const std::optional<Scalar> scalar = to_scalar(object)) {
-    const bool floating = scalar->kind() == DTypeKind::floating;
-    return engine.constant(*scalar, floating ? kDefaultFloat : default_dtype(*scalar));
+    const bool inexact = scalar->kind() >= DTypeKind::floating;
+    return engine.constant(*scalar,
+                           inexact ? promote_scalar(kDefaultFloat, *scalar) : default_dtype(*scalar));
   }
   if (!is_array(object)) refuse(op, object);
   return copy_from_buffer(engine, object, std::nullopt, Device{});

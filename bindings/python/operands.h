@@ -9,8 +9,8 @@
 
 namespace thalweg::python {
 
-/// True for what an operator takes beside tensors: bool, int, float, and arrays (objects with __array__ and a
-/// buffer).
+/// True for what an operator takes beside tensors: bool, int, float, complex, and arrays (objects with
+/// __array__ and a buffer).
 bool is_operand(PyObject* object) noexcept;
 
 /// True where the result is a bool whatever the inputs are, so that an int out of the tensor's range is still
@@ -25,7 +25,8 @@ Tensor to_operand(Engine& engine, std::string_view op, PyObject* object, DType o
 /// As above for a call that has no tensor at all.
 Tensor to_operand(Engine& engine, std::string_view op, PyObject* object);
 
-/// The dtype of Python floats where nothing else decides.
+/// The dtype of Python floats where nothing else decides; complex numbers get the complex one of its
+/// precision.
 inline constexpr DType kDefaultFloat = DType::float32;
 
 }  // namespace thalweg::python

@@ -21,7 +21,8 @@ RunFn run_for(std::size_t item) noexcept {
     case 1: return copy_run<1>;
     case 2: return copy_run<2>;
     case 4: return copy_run<4>;
-    default: return copy_run<8>;
+    case 8: return copy_run<8>;
+    default: return copy_run<16>;
   }
 }
 

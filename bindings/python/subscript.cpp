@@ -65,8 +65,9 @@ bool may_assign(DType value, DType target) noexcept {
 Tensor value_for(const Tensor& x, PyObject* value) {
   if (is_tensor(value)) return tensor_of(value);
   if (PyList_Check(value) || PyTuple_Check(value)) {
-    // A list of any numbers goes into floating values; elsewhere its own kind decides whether it may.
-    std::optional<DType> floating = is_floating(x.dtype()) ? std::optional(x.dtype()) : std::nullopt;
+    // A list of real numbers goes into floating values, of any numbers into complex ones; elsewhere its own
+    // kind decides whether it may.
+    std::optional<DType> floating = is_inexact(x.dtype()) ? std::optional(x.dtype()) : std::nullopt;
     const Tensor nested = from_nested(x.engine(), value, floating, x.device());
     if (!nested)
       return copy_from_buffer(x.engine(), array_of_mixed("setitem", value).ptr(), std::nullopt, x.device());

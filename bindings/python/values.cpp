@@ -2,6 +2,7 @@
 #include "values.h"
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <string>
 #include <vector>
@@ -80,9 +81,10 @@ std::string kind_name(DType dtype) {
     case DTypeKind::boolean: return "bool";
     case DTypeKind::unsigned_integer: return "unsigned integer";
     case DTypeKind::signed_integer: return "signed integer";
-    case DTypeKind::floating: break;
+    case DTypeKind::floating: return "real floating";
+    case DTypeKind::complex_floating: break;
   }
-  return "real floating";
+  return "complex floating";
 }
 
 void add_dtype(py::module_& module) {
@@ -94,7 +96,7 @@ void add_dtype(py::module_& module) {
       "itemsize", [](const DTypeValue& self) { return item_size(self.dtype); }, "Bytes of one element.");
   type.def_property_readonly(
       "kind", [](const DTypeValue& self) { return kind_name(self.dtype); },
-      "\"bool\", \"signed integer\", \"unsigned integer\" or \"real floating\".");
+      "\"bool\", \"signed integer\", \"unsigned integer\", \"real floating\" or \"complex floating\".");
   type.def_property_readonly(
       "__numpy_dtype__",
       [text](const DTypeValue& self) { return py::module_::import("numpy").attr("dtype")(text(self)); },
@@ -172,6 +174,7 @@ DType to_dtype(PyObject* object) {
   if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;
   if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::int64;
   if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::float64;
+  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::complex128;
   if (py::isinstance<DTypeValue>(object)) return py::handle(object).cast<DTypeValue&>().dtype;
   const std::string numpy_name = numpy_dtype_name(object);
   if (!numpy_name.empty()) return parse_dtype(numpy_name);
@@ -203,9 +206,16 @@ py::tuple to_tuple(const Dims& dims, std::int64_t factor) {
   return result;
 }
 
+Scalar to_complex(PyObject* object) {
+  const Py_complex value = PyComplex_AsCComplex(object);
+  if (value.real == -1 && PyErr_Occurred()) throw_python_error();
+  return Scalar(std::complex<double>(value.real, value.imag));
+}
+
 std::optional<Scalar> to_scalar(PyObject* object) {
   if (PyFloat_Check(object)) return Scalar(PyFloat_AS_DOUBLE(object));
   if (PyBool_Check(object)) return Scalar(object == Py_True);
+  if (PyComplex_Check(object)) return to_complex(object);
   if (!PyLong_Check(object)) return std::nullopt;
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -234,13 +244,15 @@ py::object from_scalar(const Scalar& scalar) {
     case DTypeKind::boolean: return py::bool_(scalar.to<bool>());
     case DTypeKind::unsigned_integer: return py::int_(scalar.to<std::uint64_t>());
     case DTypeKind::signed_integer: return py::int_(scalar.to<std::int64_t>());
-    case DTypeKind::floating: break;
+    case DTypeKind::floating: return py::float_(scalar.to<double>());
+    case DTypeKind::complex_floating: break;
   }
-  return py::float_(scalar.to<double>());
+  const auto value = scalar.to<std::complex<double>>();
+  return checked(PyComplex_FromDoubles(value.real(), value.imag()));
 }
 
 bool fits(const Scalar& scalar, DType dtype) noexcept {
-  if (!is_integer(dtype) || scalar.kind() == DTypeKind::floating) return true;
+  if (!is_integer(dtype) || scalar.kind() >= DTypeKind::floating) return true;
   const bool beyond_int64 =
       scalar.kind() == DTypeKind::unsigned_integer && scalar.to<std::uint64_t>() > std::uint64_t{INT64_MAX};
   if (beyond_int64) return dtype == DType::uint64;
@@ -280,6 +292,8 @@ AttrValue to_attribute(const Op& op, const AttrSpec& spec, PyObject* object) {
     case AttrKind::scalar: {
       std::optional<Scalar> scalar = to_scalar(object);
       if (!scalar && PyIndex_Check(object)) scalar = to_scalar(checked(PyNumber_Index(object)).ptr());
+      // Before float(), which would drop the imaginary part.
+      if (!scalar && type_name(object).starts_with("numpy.complex")) scalar = to_complex(object);
       if (!scalar && PyNumber_Check(object)) scalar = to_scalar(checked(PyNumber_Float(object)).ptr());
       if (!scalar) refuse(op, spec, "a number", object);
       return *scalar;

@@ -12,14 +12,14 @@
 
 namespace thalweg::python {
 
-/// Adds DType (with its eleven objects) and Device to `module`.
+/// Adds DType (with its thirteen objects) and Device to `module`.
 void add_value_types(py::module_& module);
 
 /// The one Python object of a dtype, borrowed.
 PyObject* dtype_object(DType dtype) noexcept;
 py::object device_object(Device device);
 
-/// From a DType, its name, a NumPy dtype or scalar type, or bool, int, float; throws DTypeError.
+/// From a DType, its name, a NumPy dtype or scalar type, or bool, int, float, complex; throws DTypeError.
 DType to_dtype(PyObject* object);
 /// From a Device, "cpu:0", or None for the default; throws DeviceError.
 Device to_device(PyObject* object);
@@ -27,11 +27,13 @@ Device to_device(PyObject* object);
 Dims to_dims(PyObject* object);
 py::tuple to_tuple(const Dims& dims, std::int64_t factor = 1);
 
-/// The Scalar of a Python bool, int or float (and their subclasses); nothing for other objects. Throws
-/// OverflowError for an int beyond 64 bits.
+/// The Scalar of a Python bool, int, float or complex (and their subclasses); nothing for other objects.
+/// Throws OverflowError for an int beyond 64 bits.
 std::optional<Scalar> to_scalar(PyObject* object);
 /// -1 or 1 for an int below or above what 64 bits hold, else 0.
 int beyond_64_bits(PyObject* object) noexcept;
+/// The Scalar of a Python complex.
+Scalar to_complex(PyObject* object);
 py::object from_scalar(const Scalar& scalar);
 
 /// True if `scalar` can be held by `dtype`: an integer within the range of an integer dtype, anything else

@@ -9,8 +9,9 @@
 namespace thalweg {
 namespace {
 
-constexpr std::string_view kNames[kDTypeCount] = {"bool",   "int8",   "int16",  "int32",   "int64",  "uint8",
-                                                  "uint16", "uint32", "uint64", "float32", "float64"};
+constexpr std::string_view kNames[kDTypeCount] = {"bool",    "int8",      "int16",     "int32",  "int64",
+                                                  "uint8",   "uint16",    "uint32",    "uint64", "float32",
+                                                  "float64", "complex64", "complex128"};
 
 // Promotion of distinct kinds below; within one kind the larger wins, which the order of the enumerators
 // gives.
@@ -22,6 +23,11 @@ DType promote_integers(DType signed_one, DType unsigned_one) noexcept {
 
 DType promote_with_floating(DType integer, DType floating) noexcept {
   return item_size(integer) <= 2 ? floating : DType::float64;
+}
+
+DType promote_with_complex(DType real, DType complex) noexcept {
+  const DType parts = is_floating(real) ? real : promote_with_floating(real, DType::float32);
+  return complex_dtype(parts) > complex ? complex_dtype(parts) : complex;
 }
 
 }  // namespace
@@ -50,6 +56,8 @@ DType promote(DType a, DType b) noexcept {
   if (a == b || b == DType::bool_) return a;
   if (a == DType::bool_) return b;
   if (kind(a) == kind(b)) return a > b ? a : b;
+  if (is_complex(a)) return promote_with_complex(b, a);
+  if (is_complex(b)) return promote_with_complex(a, b);
   if (is_floating(a)) return promote_with_floating(b, a);
   if (is_floating(b)) return promote_with_floating(a, b);
   return kind(a) == DTypeKind::signed_integer ? promote_integers(a, b) : promote_integers(b, a);

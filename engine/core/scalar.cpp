@@ -9,15 +9,17 @@ DType default_dtype(const Scalar& scalar) noexcept {
     case DTypeKind::signed_integer: return DType::int64;
     case DTypeKind::unsigned_integer:
       return scalar.to<std::uint64_t>() > std::uint64_t{INT64_MAX} ? DType::uint64 : DType::int64;
-    case DTypeKind::floating: break;
+    case DTypeKind::floating: return DType::float64;
+    case DTypeKind::complex_floating: break;
   }
-  return DType::float64;
+  return DType::complex128;
 }
 
 DType promote_scalar(DType other, const Scalar& scalar) noexcept {
   switch (scalar.kind()) {
     case DTypeKind::boolean: return other;
-    case DTypeKind::floating: return is_floating(other) ? other : DType::float64;
+    case DTypeKind::floating: return is_inexact(other) ? other : DType::float64;
+    case DTypeKind::complex_floating: return complex_dtype(other);
     default: return other == DType::bool_ ? default_dtype(scalar) : other;
   }
 }

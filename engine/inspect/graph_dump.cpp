@@ -63,9 +63,10 @@ struct AttributeWriter {
       case DTypeKind::boolean: return out.boolean(value.to<bool>());
       case DTypeKind::unsigned_integer: return out.integer(value.to<std::uint64_t>());
       case DTypeKind::signed_integer: return out.integer(value.to<std::int64_t>());
-      case DTypeKind::floating: break;
+      case DTypeKind::floating: return out.number(value.to<double>());
+      case DTypeKind::complex_floating: break;
     }
-    out.number(value.to<double>());
+    out.text(to_string(AttrValue(value)));
   }
 };
 

@@ -16,6 +16,7 @@ void register_builtin_ops(OpRegistry& registry) {
   register_selection(registry);
   register_sorting(registry);
   register_scan(registry);
+  register_complex(registry);
 }
 
 }  // namespace thalweg

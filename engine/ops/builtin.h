@@ -16,5 +16,6 @@ void register_indexing(OpRegistry& registry);
 void register_selection(OpRegistry& registry);
 void register_sorting(OpRegistry& registry);
 void register_scan(OpRegistry& registry);
+void register_complex(OpRegistry& registry);
 
 }  // namespace thalweg

@@ -1,6 +1,8 @@
 // cast.cpp: Ops that change dtype, memory order or device and keep the values.
+#include <string>
 #include <utility>
 
+#include <thalweg/errors.h>
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
@@ -14,14 +16,22 @@ Op make_astype() {
   op.inputs = {"x"};
   op.attributes = {{.name = "dtype", .kind = AttrKind::dtype, .required = true}};
   op.infer = [](InferContext& context) {
-    context.set_contiguous(0, context.input(0).shape, context.attributes().get<DType>(0));
+    const DType from = context.input(0).dtype;
+    const DType to = context.attributes().get<DType>(0);
+    if (is_complex(from) && !is_complex(to) && to != DType::bool_) {
+      throw DTypeError("astype: " + std::string(name(from)) + " does not become " + std::string(name(to)) +
+                       "; take real(), imag() or abs() first");
+    }
+    context.set_contiguous(0, context.input(0).shape, to);
   };
   op.doc =
       "The values of x as another dtype, with NumPy's casts.\n\nAnything but zero becomes True. Floating "
       "values become "
       "integers towards zero; those out of range, infinite or NaN give the smallest int32 or int64, and "
       "narrower or "
-      "unsigned integers its low bits. Integers wrap.";
+      "unsigned integers its low bits. Integers wrap. Complex values become other complex dtypes and bool "
+      "only."
+      " Raises DTypeError for a real target.";
   op.alias_mask = kAliasAny;
   op.ns_per_element = 0.4f;
   return op;

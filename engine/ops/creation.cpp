@@ -21,7 +21,15 @@ AttrSpec optional(const char* name, AttrKind kind, AttrValue fallback = {}) {
 
 std::string text(const Scalar& value) { return to_string(AttrValue(value)); }
 
-bool is_integral(const Scalar& value) { return value.kind() != DTypeKind::floating; }
+bool is_integral(const Scalar& value) { return value.kind() < DTypeKind::floating; }
+bool is_complex(const Scalar& value) { return value.kind() == DTypeKind::complex_floating; }
+
+/// Throws DTypeError for a complex number where the result is real.
+void check_real(const InferContext& context, const Scalar& value, DType dtype) {
+  if (!is_complex(value) || is_complex(dtype)) return;
+  throw DTypeError(std::string(context.name()) + ": " + text(value) + " is complex and does not fit " +
+                   std::string(name(dtype)) + "; give a complex dtype");
+}
 
 void infer_empty(InferContext& context) {
   const Attributes& attributes = context.attributes();
@@ -50,6 +58,7 @@ void infer_full(InferContext& context) {
   const Attributes& attributes = context.attributes();
   const auto& value = attributes.get<Scalar>(1);
   DType dtype = attributes.get_or<DType>(2, default_dtype(value));
+  check_real(context, value, dtype);
   check_fits(context.name(), value, dtype);
   context.set_contiguous(0, attributes.get<Dims>(0), dtype);
 }
@@ -67,6 +76,10 @@ void infer_arange(InferContext& context) {
   const auto& start = attributes.get<Scalar>(0);
   const auto& stop = attributes.get<Scalar>(1);
   const auto& step = attributes.get<Scalar>(2);
+  if (is_complex(start) || is_complex(stop) || is_complex(step) ||
+      (attributes.has(3) && is_complex(attributes.get<DType>(3)))) {
+    throw DTypeError("arange: complex numbers have no order to count in; use linspace");
+  }
   if (step.to<double>() == 0) throw ValueError("arange: step is 0; it must go up or down");
   bool integral = is_integral(start) && is_integral(stop) && is_integral(step);
   double count = integral ? integer_count(start, stop, step)
@@ -99,6 +112,7 @@ void infer_linspace(InferContext& context) {
   DType dtype = attributes.get<DType>(4);
   if (dtype == DType::bool_)
     throw DTypeError("linspace: dtype bool has no steps; use a floating or integer dtype");
+  for (std::size_t i : {0, 1}) check_real(context, attributes.get<Scalar>(i), dtype);
   context.set_contiguous(0, {count}, dtype);
 }
 
@@ -131,24 +145,26 @@ void register_creation(OpRegistry& registry) {
   AttrSpec device = optional("device", AttrKind::device, Device{});
   registry.add(make_op("empty", {shape, float_dtype, device}, infer_empty, 0.0f,
                        "A tensor whose values are whatever its memory held."));
-  registry.add(make_op("full", {shape, required("value", AttrKind::scalar), any_dtype, device}, infer_full,
-                       0.2f,
-                       "A tensor of one value everywhere.\n\nWithout dtype bool, int64 or a floating "
-                       "dtype (float64 in C++, float32 in Python). "
-                       "Raises ValueError for a number that an integer dtype does not hold."));
+  registry.add(make_op(
+      "full", {shape, required("value", AttrKind::scalar), any_dtype, device}, infer_full, 0.2f,
+      "A tensor of one value everywhere.\n\nWithout dtype bool, int64 or a floating or "
+      "complex dtype (of double precision in C++, of single in Python). "
+      "Raises ValueError for a number that an integer dtype does not hold and DTypeError for a complex "
+      "one in a real dtype."));
   registry.add(make_op(
       "arange", {start, stop, required("step", AttrKind::scalar), any_dtype, device}, infer_arange, 0.5f,
       "start, start + step, and so on, up to but without stop.\n\nWithout dtype int64 if all three "
       "are integers (uint64 where a number is above int64), else float64 in C++ and float32 in Python. "
       "Raises ValueError if step is 0 "
-      "or integers do not fit."));
+      "or integers do not fit, and DTypeError for complex numbers and dtypes."));
   registry.add(
       make_op("linspace",
               {start, stop, required("num", AttrKind::integer), optional("endpoint", AttrKind::boolean, true),
                float_dtype, device},
               infer_linspace, 0.8f,
               "num evenly spaced values from start to stop.\n\nstop is the last of them if endpoint is True, "
-              "else the one after the last. Computed in float64; integer dtypes round down."));
+              "else the one after the last. Computed in float64, the parts of complex numbers apart; integer "
+              "dtypes round down. Raises DTypeError for complex bounds and a real dtype."));
   registry.add(
       make_op("eye",
               {required("n_rows", AttrKind::integer), optional("n_cols", AttrKind::integer),

@@ -20,12 +20,16 @@ enum class Domain {
   floating,      ///< floating; integers and bool as float64
 };
 
-enum class Result { same, boolean };
+/// Whether a function computes in complex dtypes too, or raises.
+enum class Complex { no, yes };
+
+enum class Result { same, real, boolean };
 
 /// One function: what its record is made of.
 struct Row {
   const char* name;
   Domain domain;
+  Complex complex;
   Result result;
   float ns_per_element;
   const char* summary;
@@ -33,104 +37,130 @@ struct Row {
 };
 
 constexpr Row kUnary[] = {
-    {"negative", Domain::numeric, Result::same, 0.3f, "-x.",
+    {"negative", Domain::numeric, Complex::yes, Result::same, 0.3f, "-x.",
      "Integers wrap; unsigned ones too. bool raises DTypeError."},
-    {"positive", Domain::numeric, Result::same, 0.3f, "+x: the same values.", "bool raises DTypeError."},
-    {"abs", Domain::any, Result::same, 0.3f, "The absolute value.",
-     "The smallest signed integer stays as it is."},
-    {"sign", Domain::numeric, Result::same, 0.3f, "-1, 0 or 1 by the sign of x.",
-     "NaN gives NaN. bool raises DTypeError."},
-    {"square", Domain::bool_as_int8, Result::same, 0.3f, "x * x.", "Integers wrap."},
-    {"reciprocal", Domain::bool_as_int8, Result::same, 0.5f, "1 / x.",
+    {"positive", Domain::numeric, Complex::yes, Result::same, 0.3f, "+x: the same values.",
+     "bool raises DTypeError."},
+    {"abs", Domain::any, Complex::yes, Result::real, 0.3f, "The absolute value.",
+     "The smallest signed integer stays as it is. Complex numbers give their real size."},
+    {"sign", Domain::numeric, Complex::yes, Result::same, 0.3f, "-1, 0 or 1 by the sign of x.",
+     "NaN gives NaN. Complex: x / abs(x), and 0 for 0. bool raises DTypeError."},
+    {"conj", Domain::numeric, Complex::yes, Result::same, 0.3f, "The complex conjugate.",
+     "Real numbers stay as they are. bool raises DTypeError."},
+    {"square", Domain::bool_as_int8, Complex::yes, Result::same, 0.3f, "x * x.", "Integers wrap."},
+    {"reciprocal", Domain::bool_as_int8, Complex::yes, Result::same, 0.5f, "1 / x.",
      "Integers round towards zero, as in NumPy; use divide for a floating result."},
-    {"logical_not", Domain::any, Result::boolean, 0.2f, "True where x is zero or False.", ""},
-    {"bitwise_invert", Domain::integral, Result::same, 0.3f,
+    {"logical_not", Domain::any, Complex::yes, Result::boolean, 0.2f, "True where x is zero or False.", ""},
+    {"bitwise_invert", Domain::integral, Complex::no, Result::same, 0.3f,
      "The complement of the bits; for bool logical not.", ""},
-    {"isnan", Domain::any, Result::boolean, 0.2f, "True where x is NaN.", ""},
-    {"isinf", Domain::any, Result::boolean, 0.2f, "True where x is infinite.", ""},
-    {"isfinite", Domain::any, Result::boolean, 0.2f, "True where x is neither infinite nor NaN.", ""},
-    {"signbit", Domain::any, Result::boolean, 0.2f, "True where the sign of x is minus, -0.0 included.", ""},
-    {"floor", Domain::any, Result::same, 0.3f, "The largest integer not above x.",
+    {"isnan", Domain::any, Complex::yes, Result::boolean, 0.2f, "True where x is NaN.",
+     "Complex: where either part is."},
+    {"isinf", Domain::any, Complex::yes, Result::boolean, 0.2f, "True where x is infinite.",
+     "Complex: where either part is."},
+    {"isfinite", Domain::any, Complex::yes, Result::boolean, 0.2f,
+     "True where x is neither infinite nor NaN.", "Complex: where both parts are finite."},
+    {"signbit", Domain::any, Complex::no, Result::boolean, 0.2f,
+     "True where the sign of x is minus, -0.0 included.", ""},
+    {"floor", Domain::any, Complex::no, Result::same, 0.3f, "The largest integer not above x.",
      "Integers and bool stay as they are."},
-    {"ceil", Domain::any, Result::same, 0.3f, "The smallest integer not below x.",
+    {"ceil", Domain::any, Complex::no, Result::same, 0.3f, "The smallest integer not below x.",
      "Integers and bool stay as they are."},
-    {"trunc", Domain::any, Result::same, 0.3f, "x without its fraction.",
+    {"trunc", Domain::any, Complex::no, Result::same, 0.3f, "x without its fraction.",
      "Integers and bool stay as they are."},
-    {"round", Domain::any, Result::same, 0.3f, "The nearest integer, the even one of two equally near.",
-     "Integers and bool stay as they are."},
-    {"sqrt", Domain::floating, Result::same, 0.6f, "The square root.",
+    {"round", Domain::any, Complex::yes, Result::same, 0.3f,
+     "The nearest integer, the even one of two equally near.",
+     "Integers and bool stay as they are. Complex: each part."},
+    {"sqrt", Domain::floating, Complex::yes, Result::same, 0.6f, "The square root.",
      "Negative numbers give NaN, -0.0 gives -0.0."},
-    {"exp", Domain::floating, Result::same, 1.5f, "e to the power x.", ""},
-    {"expm1", Domain::floating, Result::same, 3.0f, "exp(x) - 1, accurate near 0.", ""},
-    {"log", Domain::floating, Result::same, 2.0f, "The natural logarithm.",
+    {"exp", Domain::floating, Complex::yes, Result::same, 1.5f, "e to the power x.", ""},
+    {"expm1", Domain::floating, Complex::yes, Result::same, 3.0f, "exp(x) - 1, accurate near 0.", ""},
+    {"log", Domain::floating, Complex::yes, Result::same, 2.0f, "The natural logarithm.",
      "0 gives -inf, negative numbers give NaN."},
-    {"log1p", Domain::floating, Result::same, 2.5f, "log(1 + x), accurate near 0.",
+    {"log1p", Domain::floating, Complex::yes, Result::same, 2.5f, "log(1 + x), accurate near 0.",
      "-1 gives -inf, smaller numbers NaN."},
-    {"log2", Domain::floating, Result::same, 2.0f, "The logarithm to base 2.",
+    {"log2", Domain::floating, Complex::yes, Result::same, 2.0f, "The logarithm to base 2.",
      "0 gives -inf, negative numbers give NaN."},
-    {"log10", Domain::floating, Result::same, 2.0f, "The logarithm to base 10.",
+    {"log10", Domain::floating, Complex::yes, Result::same, 2.0f, "The logarithm to base 10.",
      "0 gives -inf, negative numbers give NaN."},
-    {"sin", Domain::floating, Result::same, 2.0f, "The sine of x radians.", "Infinities give NaN."},
-    {"cos", Domain::floating, Result::same, 2.0f, "The cosine of x radians.", "Infinities give NaN."},
-    {"tan", Domain::floating, Result::same, 3.0f, "The tangent of x radians.", "Infinities give NaN."},
-    {"asin", Domain::floating, Result::same, 2.0f, "The inverse sine, in [-pi/2, pi/2].",
+    {"sin", Domain::floating, Complex::yes, Result::same, 2.0f, "The sine of x radians.",
+     "Infinities give NaN."},
+    {"cos", Domain::floating, Complex::yes, Result::same, 2.0f, "The cosine of x radians.",
+     "Infinities give NaN."},
+    {"tan", Domain::floating, Complex::yes, Result::same, 3.0f, "The tangent of x radians.",
+     "Infinities give NaN."},
+    {"asin", Domain::floating, Complex::yes, Result::same, 2.0f, "The inverse sine, in [-pi/2, pi/2].",
      "NaN outside [-1, 1]."},
-    {"acos", Domain::floating, Result::same, 2.5f, "The inverse cosine, in [0, pi].", "NaN outside [-1, 1]."},
-    {"atan", Domain::floating, Result::same, 2.5f, "The inverse tangent, in [-pi/2, pi/2].", ""},
-    {"sinh", Domain::floating, Result::same, 3.5f, "The hyperbolic sine.", ""},
-    {"cosh", Domain::floating, Result::same, 3.0f, "The hyperbolic cosine.", ""},
-    {"tanh", Domain::floating, Result::same, 4.0f, "The hyperbolic tangent.", ""},
-    {"asinh", Domain::floating, Result::same, 6.0f, "The inverse hyperbolic sine.", ""},
-    {"acosh", Domain::floating, Result::same, 6.0f, "The inverse hyperbolic cosine.", "NaN below 1."},
-    {"atanh", Domain::floating, Result::same, 3.5f, "The inverse hyperbolic tangent.",
+    {"acos", Domain::floating, Complex::yes, Result::same, 2.5f, "The inverse cosine, in [0, pi].",
+     "NaN outside [-1, 1]."},
+    {"atan", Domain::floating, Complex::yes, Result::same, 2.5f, "The inverse tangent, in [-pi/2, pi/2].",
+     ""},
+    {"sinh", Domain::floating, Complex::yes, Result::same, 3.5f, "The hyperbolic sine.", ""},
+    {"cosh", Domain::floating, Complex::yes, Result::same, 3.0f, "The hyperbolic cosine.", ""},
+    {"tanh", Domain::floating, Complex::yes, Result::same, 4.0f, "The hyperbolic tangent.", ""},
+    {"asinh", Domain::floating, Complex::yes, Result::same, 6.0f, "The inverse hyperbolic sine.", ""},
+    {"acosh", Domain::floating, Complex::yes, Result::same, 6.0f, "The inverse hyperbolic cosine.",
+     "NaN below 1."},
+    {"atanh", Domain::floating, Complex::yes, Result::same, 3.5f, "The inverse hyperbolic tangent.",
      "-1 and 1 give infinities, NaN beyond them."},
 };
 
 constexpr Row kBinary[] = {
-    {"add", Domain::any, Result::same, 0.3f, "x1 + x2.", "Integers wrap; two bools give logical or."},
-    {"subtract", Domain::numeric, Result::same, 0.3f, "x1 - x2.",
+    {"add", Domain::any, Complex::yes, Result::same, 0.3f, "x1 + x2.",
+     "Integers wrap; two bools give logical or."},
+    {"subtract", Domain::numeric, Complex::yes, Result::same, 0.3f, "x1 - x2.",
      "Integers wrap; two bools raise DTypeError."},
-    {"multiply", Domain::any, Result::same, 0.3f, "x1 * x2.", "Integers wrap; two bools give logical and."},
-    {"divide", Domain::floating, Result::same, 0.5f, "x1 / x2.", "Division by zero gives infinity or NaN."},
-    {"floor_divide", Domain::bool_as_int8, Result::same, 8.0f,
+    {"multiply", Domain::any, Complex::yes, Result::same, 0.3f, "x1 * x2.",
+     "Integers wrap; two bools give logical and."},
+    {"divide", Domain::floating, Complex::yes, Result::same, 0.5f, "x1 / x2.",
+     "Division by zero gives infinity or NaN."},
+    {"floor_divide", Domain::bool_as_int8, Complex::no, Result::same, 8.0f,
      "x1 // x2: the quotient rounded towards minus infinity.",
      "An integer divided by 0 gives 0, the smallest integer by -1 wraps."},
-    {"remainder", Domain::bool_as_int8, Result::same, 8.0f,
+    {"remainder", Domain::bool_as_int8, Complex::no, Result::same, 8.0f,
      "x1 % x2: the rest of floor_divide, with the sign of x2.", "An integer modulo 0 gives 0."},
-    {"pow", Domain::bool_as_int8, Result::same, 6.0f, "x1 to the power x2.",
+    {"pow", Domain::bool_as_int8, Complex::yes, Result::same, 6.0f, "x1 to the power x2.",
      "Integers wrap. A negative integer exponent of an integer raises ValueError when the result is read."},
-    {"minimum", Domain::any, Result::same, 0.3f, "The smaller of x1 and x2.", "NaN if either is NaN."},
-    {"maximum", Domain::any, Result::same, 0.3f, "The larger of x1 and x2.", "NaN if either is NaN."},
-    {"copysign", Domain::floating, Result::same, 0.4f, "The size of x1 with the sign of x2.", ""},
-    {"nextafter", Domain::floating, Result::same, 1.5f, "The next value after x1 on the way to x2.",
-     "x2 where the two are equal, NaN if either is NaN."},
-    {"atan2", Domain::floating, Result::same, 4.0f, "The angle of the point (x2, x1), in [-pi, pi].", ""},
-    {"hypot", Domain::floating, Result::same, 3.0f, "sqrt(x1 * x1 + x2 * x2) without overflow on the way.",
+    {"minimum", Domain::any, Complex::no, Result::same, 0.3f, "The smaller of x1 and x2.",
+     "NaN if either is NaN."},
+    {"maximum", Domain::any, Complex::no, Result::same, 0.3f, "The larger of x1 and x2.",
+     "NaN if either is NaN."},
+    {"nextafter", Domain::floating, Complex::no, Result::same, 1.5f,
+     "The next value after x1 on the way to x2.", "x2 where the two are equal, NaN if either is NaN."},
+    {"copysign", Domain::floating, Complex::no, Result::same, 0.4f, "The size of x1 with the sign of x2.",
      ""},
-    {"logaddexp", Domain::floating, Result::same, 5.0f, "log(exp(x1) + exp(x2)) without overflow on the way.",
+    {"atan2", Domain::floating, Complex::no, Result::same, 4.0f,
+     "The angle of the point (x2, x1), in [-pi, pi].", ""},
+    {"hypot", Domain::floating, Complex::no, Result::same, 3.0f,
+     "sqrt(x1 * x1 + x2 * x2) without overflow on the way.", ""},
+    {"logaddexp", Domain::floating, Complex::no, Result::same, 5.0f,
+     "log(exp(x1) + exp(x2)) without overflow on the way.", ""},
+    {"logical_and", Domain::any, Complex::yes, Result::boolean, 0.2f, "True where neither is zero.", ""},
+    {"logical_or", Domain::any, Complex::yes, Result::boolean, 0.2f, "True where one of them is not zero.",
      ""},
-    {"logical_and", Domain::any, Result::boolean, 0.2f, "True where neither is zero.", ""},
-    {"logical_or", Domain::any, Result::boolean, 0.2f, "True where one of them is not zero.", ""},
-    {"logical_xor", Domain::any, Result::boolean, 0.2f, "True where exactly one of them is not zero.", ""},
-    {"bitwise_and", Domain::integral, Result::same, 0.3f, "The bits that both have; for bool logical and.",
-     ""},
-    {"bitwise_or", Domain::integral, Result::same, 0.3f, "The bits that either has; for bool logical or.",
-     ""},
-    {"bitwise_xor", Domain::integral, Result::same, 0.3f,
+    {"logical_xor", Domain::any, Complex::yes, Result::boolean, 0.2f,
+     "True where exactly one of them is not zero.", ""},
+    {"bitwise_and", Domain::integral, Complex::no, Result::same, 0.3f,
+     "The bits that both have; for bool logical and.", ""},
+    {"bitwise_or", Domain::integral, Complex::no, Result::same, 0.3f,
+     "The bits that either has; for bool logical or.", ""},
+    {"bitwise_xor", Domain::integral, Complex::no, Result::same, 0.3f,
      "The bits that exactly one has; for bool logical xor.", ""},
-    {"bitwise_left_shift", Domain::shift, Result::same, 0.4f, "x1 * 2**x2 by moving bits.",
+    {"bitwise_left_shift", Domain::shift, Complex::no, Result::same, 0.4f, "x1 * 2**x2 by moving bits.",
      "Counts below 0 or not below the width give 0."},
-    {"bitwise_right_shift", Domain::shift, Result::same, 0.4f, "x1 // 2**x2 by moving bits.",
+    {"bitwise_right_shift", Domain::shift, Complex::no, Result::same, 0.4f, "x1 // 2**x2 by moving bits.",
      "Counts below 0 or not below the width give 0, or -1 for a negative x1."},
 };
 
 constexpr Row kCompare[] = {
-    {"equal", Domain::any, Result::boolean, 0.2f, "x1 == x2.", "NaN equals nothing."},
-    {"not_equal", Domain::any, Result::boolean, 0.2f, "x1 != x2.", "NaN differs from everything."},
-    {"less", Domain::any, Result::boolean, 0.2f, "x1 < x2.", "False where either is NaN."},
-    {"less_equal", Domain::any, Result::boolean, 0.2f, "x1 <= x2.", "False where either is NaN."},
-    {"greater", Domain::any, Result::boolean, 0.2f, "x1 > x2.", "False where either is NaN."},
-    {"greater_equal", Domain::any, Result::boolean, 0.2f, "x1 >= x2.", "False where either is NaN."},
+    {"equal", Domain::any, Complex::yes, Result::boolean, 0.2f, "x1 == x2.", "NaN equals nothing."},
+    {"not_equal", Domain::any, Complex::yes, Result::boolean, 0.2f, "x1 != x2.",
+     "NaN differs from everything."},
+    {"less", Domain::any, Complex::no, Result::boolean, 0.2f, "x1 < x2.", "False where either is NaN."},
+    {"less_equal", Domain::any, Complex::no, Result::boolean, 0.2f, "x1 <= x2.",
+     "False where either is NaN."},
+    {"greater", Domain::any, Complex::no, Result::boolean, 0.2f, "x1 > x2.", "False where either is NaN."},
+    {"greater_equal", Domain::any, Complex::no, Result::boolean, 0.2f, "x1 >= x2.",
+     "False where either is NaN."},
 };
 
 [[noreturn]] void throw_bool(std::string_view op) {
@@ -142,30 +172,41 @@ constexpr Row kCompare[] = {
                    (op == "positive" || op == "sign" ? " to make it an integer" : ""));
 }
 
-DType compute_dtype(std::string_view op, Domain domain, DType dtype) {
+[[noreturn]] void throw_complex(std::string_view op, DType dtype) {
+  throw DTypeError(std::string(op) + ": not defined for " + std::string(name(dtype)) +
+                   "; use abs(), real() or imag()");
+}
+
+DType compute_dtype(const Row& row, DType dtype) {
+  if (row.complex == Complex::no && is_complex(dtype)) throw_complex(row.name, dtype);
   bool is_bool = dtype == DType::bool_;
-  switch (domain) {
+  switch (row.domain) {
     case Domain::any: return dtype;
     case Domain::numeric:
-      if (is_bool) throw_bool(op);
+      if (is_bool) throw_bool(row.name);
       return dtype;
     case Domain::bool_as_int8: return is_bool ? DType::int8 : dtype;
-    case Domain::floating: return is_floating(dtype) ? dtype : DType::float64;
+    case Domain::floating: return is_inexact(dtype) ? dtype : DType::float64;
     case Domain::integral:
     case Domain::shift: break;
   }
   if (is_floating(dtype)) {
-    throw DTypeError(std::string(op) + ": takes integers and bool, but would compute in " +
+    throw DTypeError(std::string(row.name) + ": takes integers and bool, but would compute in " +
                      std::string(name(dtype)) + "; cast with astype first");
   }
-  return is_bool && domain == Domain::shift ? DType::int8 : dtype;
+  return is_bool && row.domain == Domain::shift ? DType::int8 : dtype;
+}
+
+DType result_dtype(const Row& row, DType computed) {
+  if (row.result == Result::same) return computed;
+  return row.result == Result::boolean ? DType::bool_ : real_dtype(computed);
 }
 
 void infer_unary(InferContext& context, const Row& row) {
   const TensorMeta& x = context.input(0);
-  DType dtype = compute_dtype(row.name, row.domain, x.dtype);
+  DType dtype = compute_dtype(row, x.dtype);
   context.cast_input(0, dtype);
-  context.set_contiguous(0, x.shape, row.result == Result::boolean ? DType::bool_ : dtype);
+  context.set_contiguous(0, x.shape, result_dtype(row, dtype));
 }
 
 void set_broadcast(InferContext& context, DType dtype) {
@@ -176,16 +217,16 @@ void set_broadcast(InferContext& context, DType dtype) {
 }
 
 void infer_binary(InferContext& context, const Row& row) {
-  DType dtype = compute_dtype(row.name, row.domain, promote(context.input(0).dtype, context.input(1).dtype));
+  DType dtype = compute_dtype(row, promote(context.input(0).dtype, context.input(1).dtype));
   context.cast_input(0, dtype);
   context.cast_input(1, dtype);
-  set_broadcast(context, row.result == Result::boolean ? DType::bool_ : dtype);
+  set_broadcast(context, result_dtype(row, dtype));
 }
 
-void infer_compare(InferContext& context) {
+void infer_compare(InferContext& context, const Row& row) {
   DType a = context.input(0).dtype;
   DType b = context.input(1).dtype;
-  DType dtype = promote(a, b);
+  DType dtype = compute_dtype(row, promote(a, b));
   // float64 does not hold all 64-bit integers: their comparison has kernels of its own.
   bool mixed = dtype == DType::float64 && !is_floating(a) && !is_floating(b);
   context.cast_input(0, !mixed ? dtype : a == DType::uint64 ? a : DType::int64);
@@ -208,6 +249,7 @@ void infer_where(InferContext& context) {
 
 void infer_clip(InferContext& context) {
   DType dtype = promote(promote(context.input(0).dtype, context.input(1).dtype), context.input(2).dtype);
+  if (is_complex(dtype)) throw_complex(context.name(), dtype);
   for (std::size_t i = 0; i < 3; ++i) context.cast_input(i, dtype);
   set_broadcast_of_three(context, dtype);
 }
@@ -227,6 +269,8 @@ std::string doc_of(const Row& row, bool unary) {
   if (*row.details != '\0') doc += "\n";
   doc += unary ? "The result has the shape of x."
                : "The inputs broadcast and are promoted to a common dtype (array API, Type promotion rules).";
+  if (row.complex == Complex::no && row.domain != Domain::integral && row.domain != Domain::shift)
+    doc += " Raises DTypeError for complex numbers.";
   return doc + domain_doc(row.domain) + (row.result == Result::boolean ? " The result is bool." : "");
 }
 
@@ -237,6 +281,8 @@ Op make_op(const Row& row, bool unary) {
   op.doc = doc_of(row, unary);
   op.alias_mask = kAliasAny;
   op.ns_per_element = row.ns_per_element;
+  // Functions of complex numbers are the C library's, one at a time.
+  if ((row.domain == Domain::floating && op.name != "divide") || op.name == "pow") op.complex_factor = 25.0f;
   return op;
 }
 
@@ -267,7 +313,7 @@ void register_elementwise(OpRegistry& registry) {
   }
   for (const Row& row : kCompare) {
     Op op = make_op(row, false);
-    op.infer = infer_compare;
+    op.infer = [&row](InferContext& context) { infer_compare(context, row); };
     registry.add(std::move(op));
   }
   registry.add(make_ternary(
@@ -277,7 +323,8 @@ void register_elementwise(OpRegistry& registry) {
   registry.add(make_ternary(
       "clip", {"x", "min", "max"}, infer_clip,
       "minimum(maximum(x, min), max): x kept between two bounds.\n\nThe three broadcast and are promoted "
-      "to a common dtype. A NaN in any of them gives NaN; max wins where min is above it. For one "
+      "to a common dtype; complex ones raise DTypeError. A NaN in any of them gives NaN; max wins where min "
+      "is above it. For one "
       "bound alone use maximum or minimum."));
 }
 

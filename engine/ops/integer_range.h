@@ -8,7 +8,7 @@ namespace thalweg {
 
 __extension__ typedef __int128 Int128;
 
-/// The value of a scalar that is not floating.
+/// The value of a scalar that is neither floating nor complex.
 inline Int128 to_int128(const Scalar& value) noexcept {
   if (value.kind() == DTypeKind::unsigned_integer) return value.to<std::uint64_t>();
   return value.to<std::int64_t>();

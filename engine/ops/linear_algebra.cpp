@@ -41,7 +41,9 @@ double matmul_cost_ns(std::span<const TensorMeta* const> inputs, std::span<const
   // 50 floating operations per ns is what one core of today reaches; 300 ns is a call's fixed cost.
   const double multiply_adds =
       static_cast<double>(outputs[0]->numel()) * static_cast<double>(inputs[0]->shape.back());
-  return 2.0 * multiply_adds / 50.0 + 300.0;
+  // A complex multiply-add is four real ones.
+  const double factor = is_complex(outputs[0]->dtype) ? 8.0 : 2.0;
+  return factor * multiply_adds / 50.0 + 300.0;
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ void register_linear_algebra(OpRegistry& registry) {
       "(x1) or "
       "column (x2) whose axis is left out of the result; axes in front of the last two broadcast. Dtypes are "
       "promoted; "
-      "float32 and float64 go through OpenBLAS, integers wrap, bool is any-of-and. Raises ShapeError for 0-d "
+      "floating and complex dtypes go through OpenBLAS, integers wrap, bool is any-of-and. Raises ShapeError "
+      "for 0-d "
       "operands "
       "and sizes that do not match.\n\nArray API standard, linear algebra functions.";
   registry.add(std::move(op));

@@ -60,7 +60,7 @@ void infer_randint(InferContext& context) {
     throw DTypeError("randint: dtype " + std::string(name(dtype)) +
                      " is not an integer; use uniform for floating ones");
   }
-  if (low.kind() == DTypeKind::floating || high.kind() == DTypeKind::floating) {
+  if (low.kind() >= DTypeKind::floating || high.kind() >= DTypeKind::floating) {
     throw DTypeError("randint: low " + text(low) + " and high " + text(high) + " must be integers");
   }
   const bool endpoint = attributes.get<bool>(7);

@@ -57,16 +57,28 @@ std::string axis_text(const InferContext& ctx) {
                    std::string(ctx.name()) + " has no value");
 }
 
-DType floating_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::float64; }
+DType floating_dtype(DType dtype) { return is_inexact(dtype) ? dtype : DType::float64; }
+
+void refuse_complex(const InferContext& ctx) {
+  const DType dtype = ctx.input(0).dtype;
+  if (!is_complex(dtype)) return;
+  throw DTypeError(std::string(ctx.name()) + ": not defined for " + std::string(name(dtype)) +
+                   "; reduce abs(), real() or imag()");
+}
 
 void infer_sum(InferContext& ctx) {
   const DType natural = accumulator_dtype(ctx.input(0).dtype);
   const DType dtype = ctx.attributes().get_or<DType>(kDType, natural);
+  if (is_complex(natural) && !is_complex(dtype)) {
+    throw DTypeError(std::string(ctx.name()) + ": elements of " + std::string(name(natural)) +
+                     " do not become " + std::string(name(dtype)) + "; take real(), imag() or abs() first");
+  }
   if (dtype != natural) ctx.cast_input(0, dtype);
   ctx.set_contiguous(0, reduce_shape(ctx).shape, dtype);
 }
 
 void infer_extremum(InferContext& ctx) {
+  refuse_complex(ctx);
   ReducedShape result = reduce_shape(ctx);
   if (result.length == 0 && numel(result.shape) != 0) throw_empty(ctx);
   ctx.set_contiguous(0, result.shape, ctx.input(0).dtype);
@@ -76,11 +88,17 @@ void infer_mean(InferContext& ctx) {
   ctx.set_contiguous(0, reduce_shape(ctx).shape, floating_dtype(ctx.input(0).dtype));
 }
 
+void infer_variance(InferContext& ctx) {
+  refuse_complex(ctx);
+  infer_mean(ctx);
+}
+
 void infer_logical(InferContext& ctx) { ctx.set_contiguous(0, reduce_shape(ctx).shape, DType::bool_); }
 
 void infer_count(InferContext& ctx) { ctx.set_contiguous(0, reduce_shape(ctx).shape, DType::int64); }
 
 void infer_arg(InferContext& ctx) {
+  refuse_complex(ctx);
   if (ctx.attributes().has(kAxis) && ctx.attributes().get<Dims>(kAxis).size() != 1) {
     throw ValueError(std::string(ctx.name()) + ": axis must be None or one integer, got " +
                      to_string(ctx.attributes()[kAxis]));
@@ -113,9 +131,10 @@ Op reduction(std::string name, void (*infer)(InferContext&), const std::string& 
 
 void add_sums(OpRegistry& registry) {
   const std::string dtypes =
-      "\n\nbool and signed integers give int64, unsigned integers uint64, floating dtypes their own; dtype "
-      "overrides (the input is cast first). Integers wrap. Floating elements are combined pairwise, in an "
-      "order that depends on the shape only.";
+      "\n\nbool and signed integers give int64, unsigned integers uint64, floating and complex dtypes their "
+      "own; dtype overrides (the input is cast first). Integers wrap. Floating elements are combined "
+      "pairwise, "
+      "in an order that depends on the shape only.";
   Op sum = reduction("sum", infer_sum, "The sum of the elements along the axes; 0 for none." + dtypes);
   sum.attributes.push_back({"dtype", AttrKind::dtype});
   registry.add(std::move(sum));
@@ -128,15 +147,15 @@ void add_moments(OpRegistry& registry) {
   registry.add(
       reduction("mean", infer_mean,
                 "The arithmetic mean of the elements along the axes; nan for none.\n\nbool and integers "
-                "give float64, floating dtypes their own."));
+                "give float64, floating and complex dtypes their own."));
   for (const char* name : {"var", "std"}) {
     const bool root = name[0] == 's';
     Op op = reduction(
-        name, infer_mean,
+        name, infer_variance,
         std::string(root ? "The standard deviation (square root of the variance)" : "The variance") +
             " of the elements along the axes, in two passes.\n\ncorrection: the divisor is the number "
             "of elements minus this (0: population, 1: Bessel), at least 0. bool and integers give "
-            "float64, floating dtypes their own.",
+            "float64, floating dtypes their own. Raises DTypeError for complex dtypes.",
         0.8f);
     op.attributes.push_back({"correction", AttrKind::floating, 0.0});
     registry.add(std::move(op));
@@ -147,7 +166,8 @@ void add_moments(OpRegistry& registry) {
 
 DType accumulator_dtype(DType dtype) {
   switch (kind(dtype)) {
-    case DTypeKind::floating: return dtype;
+    case DTypeKind::floating:
+    case DTypeKind::complex_floating: return dtype;
     case DTypeKind::unsigned_integer: return DType::uint64;
     default: return DType::int64;
   }
@@ -158,11 +178,11 @@ void register_reduction(OpRegistry& registry) {
   registry.add(
       reduction("max", infer_extremum,
                 "The largest element along the axes; nan if one of them is nan.\n\nRaises ShapeError where "
-                "there is no element."));
+                "there is no element and DTypeError for complex dtypes."));
   registry.add(
       reduction("min", infer_extremum,
                 "The smallest element along the axes; nan if one of them is nan.\n\nRaises ShapeError where "
-                "there is no element."));
+                "there is no element and DTypeError for complex dtypes."));
   add_moments(registry);
   registry.add(
       reduction("any", infer_logical,
@@ -174,12 +194,16 @@ void register_reduction(OpRegistry& registry) {
   registry.add(
       reduction("argmax", infer_arg,
                 "The position of the first largest element along one axis, or in C order over all; the "
-                "first nan counts as largest.\n\nGives int64. Raises ShapeError where there is no element.",
+                "first nan counts as largest.\n\nGives int64. Raises ShapeError where there is no element "
+                "and DTypeError for "
+                "complex dtypes.",
                 0.6f));
   registry.add(
       reduction("argmin", infer_arg,
                 "The position of the first smallest element along one axis, or in C order over all; the "
-                "first nan counts as smallest.\n\nGives int64. Raises ShapeError where there is no element.",
+                "first nan counts as smallest.\n\nGives int64. Raises ShapeError where there is no element "
+                "and DTypeError for "
+                "complex dtypes.",
                 0.6f));
 }
 

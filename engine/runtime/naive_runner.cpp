@@ -24,9 +24,11 @@ std::int64_t now_ns() {
 
 double estimate_ns(Operator& op) {
   std::int64_t elements = 0;
+  DType dtype = op.outputs()[0]->meta.dtype;
+  if (!op.inputs().empty()) dtype = op.inputs()[0]->meta.dtype;
   for (const Operand* operand : op.inputs()) elements = std::max(elements, operand->meta.numel());
   for (const Operand* operand : op.outputs()) elements = std::max(elements, operand->meta.numel());
-  return 20.0 + static_cast<double>(op.op->ns_per_element) * static_cast<double>(elements);
+  return 20.0 + static_cast<double>(op.op->element_ns(dtype)) * static_cast<double>(elements);
 }
 
 double estimate_by_function(Operator& op) {

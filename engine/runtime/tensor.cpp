@@ -60,8 +60,12 @@ Scalar Tensor::item() const {
     const T element = *value.as<T>();
     if constexpr (std::is_same_v<T, bool>) return Scalar(element);
     if constexpr (std::is_floating_point_v<T>) return Scalar(static_cast<double>(element));
-    if constexpr (std::is_unsigned_v<T>) return Scalar(static_cast<std::uint64_t>(element));
-    return Scalar(static_cast<std::int64_t>(element));
+    if constexpr (kIsStdComplex<T>) {
+      return Scalar(std::complex<double>(element));
+    } else {
+      if constexpr (std::is_unsigned_v<T>) return Scalar(static_cast<std::uint64_t>(element));
+      return Scalar(static_cast<std::int64_t>(element));
+    }
   });
 }
 

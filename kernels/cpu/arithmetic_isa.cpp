@@ -12,6 +12,7 @@ Loop* row(ElementwiseTable& table, BinaryFn fn) { return table.binary[static_cas
 void fill_unary_rows(ElementwiseTable& table) {
   fill_unary<Negative>(row(table, UnaryFn::negative), NumericTypes{});
   fill_unary<Positive>(row(table, UnaryFn::positive), NumericTypes{});
+  fill_unary<Positive>(row(table, UnaryFn::conj), NumericTypes{});
   fill_unary<Absolute>(row(table, UnaryFn::abs), NumericTypes{});
   fill_unary<Absolute>(row(table, UnaryFn::abs), BoolTypes{});
   fill_unary<Sign>(row(table, UnaryFn::sign), NumericTypes{});

@@ -24,9 +24,23 @@ constexpr int kTrans = 112;
 struct Blas {
   void* sgemm = nullptr;
   void* dgemm = nullptr;
+  void* cgemm = nullptr;
+  void* zgemm = nullptr;
   void* sgemv = nullptr;
   void* dgemv = nullptr;
+  void* cgemv = nullptr;
+  void* zgemv = nullptr;
   bool wide = false;
+};
+
+struct Entry {
+  void* Blas::*place;
+  const char* name;
+};
+constexpr Entry kEntries[] = {
+    {&Blas::sgemm, "cblas_sgemm"}, {&Blas::dgemm, "cblas_dgemm"}, {&Blas::cgemm, "cblas_cgemm"},
+    {&Blas::zgemm, "cblas_zgemm"}, {&Blas::sgemv, "cblas_sgemv"}, {&Blas::dgemv, "cblas_dgemv"},
+    {&Blas::cgemv, "cblas_cgemv"}, {&Blas::zgemv, "cblas_zgemv"},
 };
 
 /// The library in use; written once under `load_blas`'s lock, before the release store of its pointer.
@@ -48,16 +62,14 @@ void* symbol(void* library, const Naming& naming, const char* name) {
 
 bool resolve(void* library, Blas* blas, const Naming** found) {
   for (const Naming& naming : kNamings) {
-    blas->sgemm = symbol(library, naming, "cblas_sgemm");
-    blas->dgemm = symbol(library, naming, "cblas_dgemm");
-    blas->sgemv = symbol(library, naming, "cblas_sgemv");
-    blas->dgemv = symbol(library, naming, "cblas_dgemv");
+    bool complete = true;
+    for (const auto& [entry, name] : kEntries) {
+      blas->*entry = symbol(library, naming, name);
+      complete = complete && blas->*entry != nullptr;
+    }
     blas->wide = naming.wide;
     *found = &naming;
-    if (blas->sgemm != nullptr && blas->dgemm != nullptr && blas->sgemv != nullptr &&
-        blas->dgemv != nullptr) {
-      return true;
-    }
+    if (complete) return true;
   }
   return false;
 }
@@ -188,27 +200,48 @@ void load_blas() {
 
 namespace {
 
+using functors::Complex;
+
+/// How CBLAS takes the factors alpha and beta: numbers by value, complex numbers by address.
+template <class T>
+struct Factor {
+  using Type = T;
+  static Type of(const T& value) { return value; }
+};
+template <class T>
+struct Factor<Complex<T>> {
+  using Type = const Complex<T>*;
+  static Type of(const Complex<T>& value) { return &value; }
+};
+
 template <class Int, class T>
 void call_gemm(void* function, GemmSize size, BlasMatrix<T> a, BlasMatrix<T> b, T* result,
                std::int64_t leading) {
-  using Gemm = void (*)(int, int, int, Int, Int, Int, T, const T*, Int, const T*, Int, T, T*, Int);
-  reinterpret_cast<Gemm>(function)(
-      kRowMajor, a.transposed ? kTrans : kNoTrans, b.transposed ? kTrans : kNoTrans, static_cast<Int>(size.m),
-      static_cast<Int>(size.n), static_cast<Int>(size.k), T{1}, a.data, static_cast<Int>(a.leading), b.data,
-      static_cast<Int>(b.leading), T{0}, result, static_cast<Int>(leading));
+  using By = typename Factor<T>::Type;
+  using Gemm = void (*)(int, int, int, Int, Int, Int, By, const T*, Int, const T*, Int, By, T*, Int);
+  const T one = 1;
+  const T zero = 0;
+  reinterpret_cast<Gemm>(function)(kRowMajor, a.transposed ? kTrans : kNoTrans,
+                                   b.transposed ? kTrans : kNoTrans, static_cast<Int>(size.m),
+                                   static_cast<Int>(size.n), static_cast<Int>(size.k), Factor<T>::of(one),
+                                   a.data, static_cast<Int>(a.leading), b.data, static_cast<Int>(b.leading),
+                                   Factor<T>::of(zero), result, static_cast<Int>(leading));
 }
 
 template <class Int, class T>
 void call_gemv(void* function, std::int64_t rows, std::int64_t columns, BlasMatrix<T> a, BlasVector<T> x,
                T* result) {
-  using Gemv = void (*)(int, int, Int, Int, T, const T*, Int, const T*, Int, T, T*, Int);
+  using By = typename Factor<T>::Type;
+  using Gemv = void (*)(int, int, Int, Int, By, const T*, Int, const T*, Int, By, T*, Int);
+  const T one = 1;
+  const T zero = 0;
   // BLAS counts rows and columns of the matrix as stored.
   const std::int64_t stored_rows = a.transposed ? columns : rows;
   const std::int64_t stored_columns = a.transposed ? rows : columns;
   reinterpret_cast<Gemv>(function)(kRowMajor, a.transposed ? kTrans : kNoTrans, static_cast<Int>(stored_rows),
-                                   static_cast<Int>(stored_columns), T{1}, a.data,
-                                   static_cast<Int>(a.leading), x.data, static_cast<Int>(x.stride), T{0},
-                                   result, Int{1});
+                                   static_cast<Int>(stored_columns), Factor<T>::of(one), a.data,
+                                   static_cast<Int>(a.leading), x.data, static_cast<Int>(x.stride),
+                                   Factor<T>::of(zero), result, Int{1});
 }
 
 const Blas& blas() noexcept { return *current_blas.load(std::memory_order_acquire); }
@@ -227,7 +260,7 @@ template <class T>
 void any_gemv(void* function, std::int64_t rows, std::int64_t columns, BlasMatrix<T> a, BlasVector<T> x,
               T* result) {
   // Some versions scale the result by 0 instead of overwriting it, and 0 * nan is nan.
-  std::fill_n(result, rows, T{0});
+  std::fill_n(result, rows, T(0));
   if (blas().wide) {
     call_gemv<std::int64_t>(function, rows, columns, a, x, result);
   } else {
@@ -247,6 +280,16 @@ void gemm(GemmSize size, BlasMatrix<double> a, BlasMatrix<double> b, double* res
   any_gemm(blas().dgemm, size, a, b, result, result_leading);
 }
 
+void gemm(GemmSize size, BlasMatrix<Complex<float>> a, BlasMatrix<Complex<float>> b, Complex<float>* result,
+          std::int64_t result_leading) noexcept {
+  any_gemm(blas().cgemm, size, a, b, result, result_leading);
+}
+
+void gemm(GemmSize size, BlasMatrix<Complex<double>> a, BlasMatrix<Complex<double>> b,
+          Complex<double>* result, std::int64_t result_leading) noexcept {
+  any_gemm(blas().zgemm, size, a, b, result, result_leading);
+}
+
 void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<float> a, BlasVector<float> x,
           float* result) noexcept {
   any_gemv(blas().sgemv, rows, columns, a, x, result);
@@ -255,6 +298,16 @@ void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<float> a, BlasVect
 void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<double> a, BlasVector<double> x,
           double* result) noexcept {
   any_gemv(blas().dgemv, rows, columns, a, x, result);
+}
+
+void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<Complex<float>> a, BlasVector<Complex<float>> x,
+          Complex<float>* result) noexcept {
+  any_gemv(blas().cgemv, rows, columns, a, x, result);
+}
+
+void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<Complex<double>> a,
+          BlasVector<Complex<double>> x, Complex<double>* result) noexcept {
+  any_gemv(blas().zgemv, rows, columns, a, x, result);
 }
 
 }  // namespace thalweg::cpu

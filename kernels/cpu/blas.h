@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/complex_number.h"
+
 namespace thalweg::cpu {
 
 /// A matrix that BLAS can read as it lies: one of its strides is 1 (or does not matter), the other,
@@ -37,11 +39,19 @@ void gemm(GemmSize size, BlasMatrix<float> a, BlasMatrix<float> b, float* result
           std::int64_t result_leading) noexcept;
 void gemm(GemmSize size, BlasMatrix<double> a, BlasMatrix<double> b, double* result,
           std::int64_t result_leading) noexcept;
+void gemm(GemmSize size, BlasMatrix<functors::Complex<float>> a, BlasMatrix<functors::Complex<float>> b,
+          functors::Complex<float>* result, std::int64_t result_leading) noexcept;
+void gemm(GemmSize size, BlasMatrix<functors::Complex<double>> a, BlasMatrix<functors::Complex<double>> b,
+          functors::Complex<double>* result, std::int64_t result_leading) noexcept;
 
 /// Contiguous result (rows) = a (rows, columns) times x (columns), under the same conditions.
 void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<float> a, BlasVector<float> x,
           float* result) noexcept;
 void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<double> a, BlasVector<double> x,
           double* result) noexcept;
+void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<functors::Complex<float>> a,
+          BlasVector<functors::Complex<float>> x, functors::Complex<float>* result) noexcept;
+void gemv(std::int64_t rows, std::int64_t columns, BlasMatrix<functors::Complex<double>> a,
+          BlasVector<functors::Complex<double>> x, functors::Complex<double>* result) noexcept;
 
 }  // namespace thalweg::cpu

@@ -16,7 +16,8 @@ Loop copy_loop(std::int64_t item_bytes) {
     case 1: return unary_loop<Positive, std::uint8_t, std::uint8_t>;
     case 2: return unary_loop<Positive, std::uint16_t, std::uint16_t>;
     case 4: return unary_loop<Positive, std::uint32_t, std::uint32_t>;
-    default: return unary_loop<Positive, std::uint64_t, std::uint64_t>;
+    case 8: return unary_loop<Positive, std::uint64_t, std::uint64_t>;
+    default: return unary_loop<Positive, functors::Item16, functors::Item16>;
   }
 }
 

@@ -56,6 +56,7 @@ void fill_compare_and_logic(ElementwiseTable& table) {
   table.where[1] = ternary_loop<Select, uint8_t, uint16_t, uint16_t, uint16_t>;
   table.where[2] = ternary_loop<Select, uint8_t, uint32_t, uint32_t, uint32_t>;
   table.where[3] = ternary_loop<Select, uint8_t, uint64_t, uint64_t, uint64_t>;
+  table.where[4] = ternary_loop<Select, uint8_t, Item16, Item16, Item16>;
 }
 
 }  // namespace thalweg::cpu::THALWEG_ISA

@@ -1,6 +1,7 @@
 // creation.cpp: kernels of empty, full, arange, linspace and eye.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -15,14 +16,29 @@ namespace {
 /// A scalar as NumPy casts it to an element of type T.
 template <class T>
 T element(const Scalar& value) {
-  if (value.kind() == DTypeKind::floating) return functors::Convert<T, double>{}(value.to<double>());
-  return value.to<T>();
+  if constexpr (kIsStdComplex<T>) {
+    return value.to<T>();
+  } else if (value.kind() == DTypeKind::floating) {
+    return functors::Convert<T, double>{}(value.to<double>());
+  } else {
+    return value.to<T>();
+  }
 }
 
 /// `store(T, begin, end)` for the parts of the output, T being its element type.
 template <class Store>
 void for_output(const KernelContext& context, Store store) {
   visit_dtype(context.output().dtype(), [&]<class T>() {
+    T* out = context.output().as<T>();
+    for_ranges(context, context.output().numel(),
+               [&](std::int64_t begin, std::int64_t end) { store(out, begin, end); });
+  });
+}
+
+/// As `for_output`, for what has no complex meaning.
+template <class Store>
+void for_real_output(const KernelContext& context, Store store) {
+  visit_real_dtype(context.output().dtype(), [&]<class T>() {
     T* out = context.output().as<T>();
     for_ranges(context, context.output().numel(),
                [&](std::int64_t begin, std::int64_t end) { store(out, begin, end); });
@@ -60,7 +76,7 @@ T second_value(const Scalar& start, const Scalar& step) {
 void run_arange(const KernelContext& context) {
   const auto& start = context.attributes().get<Scalar>(0);
   const auto& step = context.attributes().get<Scalar>(2);
-  for_output(context, [&]<class T>(T* out, std::int64_t begin, std::int64_t end) {
+  for_real_output(context, [&]<class T>(T* out, std::int64_t begin, std::int64_t end) {
     const T first = element<T>(start);
     const T second = second_value<T>(start, step);
     const T delta = functors::Subtract{}(second, first);
@@ -71,24 +87,45 @@ void run_arange(const KernelContext& context) {
   });
 }
 
-void run_linspace(const KernelContext& context) {
-  double start = context.attributes().get<Scalar>(0).to<double>();
-  double stop = context.attributes().get<Scalar>(1).to<double>();
-  std::int64_t count = context.attributes().get<std::int64_t>(2);
-  bool endpoint = context.attributes().get<bool>(3);
-  double parts = static_cast<double>(endpoint ? count - 1 : count);
-  double step = parts > 0 ? (stop - start) / parts : 0;
-  // A step that underflows to 0 must not make all values equal.
-  bool tiny = step == 0 && parts > 0;
-  auto value = [&](std::int64_t i) {
-    if (endpoint && i == count - 1 && count > 1) return stop;
+/// The values of linspace between two real numbers.
+class Spacing {
+ public:
+  Spacing(double start, double stop, std::int64_t count, bool endpoint)
+      : start_(start),
+        stop_(stop),
+        parts_(static_cast<double>(endpoint ? count - 1 : count)),
+        step_(parts_ > 0 ? (stop - start) / parts_ : 0),
+        last_(endpoint && count > 1 ? count - 1 : -1) {}
+
+  double operator()(std::int64_t i) const {
+    if (i == last_) return stop_;
     auto place = static_cast<double>(i);
-    return (tiny ? place / parts * (stop - start) : place * step) + start;
-  };
+    // A step that underflows to 0 must not make all values equal.
+    const bool tiny = step_ == 0 && parts_ > 0;
+    return (tiny ? place / parts_ * (stop_ - start_) : place * step_) + start_;
+  }
+
+ private:
+  double start_, stop_, parts_, step_;
+  std::int64_t last_;
+};
+
+void run_linspace(const KernelContext& context) {
+  const auto start = context.attributes().get<Scalar>(0).to<std::complex<double>>();
+  const auto stop = context.attributes().get<Scalar>(1).to<std::complex<double>>();
+  const auto count = context.attributes().get<std::int64_t>(2);
+  const bool endpoint = context.attributes().get<bool>(3);
+  const Spacing real(start.real(), stop.real(), count, endpoint);
+  const Spacing imag(start.imag(), stop.imag(), count, endpoint);
   for_output(context, [&]<class T>(T* out, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      double exact = std::is_floating_point_v<T> ? value(i) : std::floor(value(i));
-      out[i] = functors::Convert<T, double>{}(exact);
+      if constexpr (kIsStdComplex<T>) {
+        using Part = typename T::value_type;
+        out[i] = T(static_cast<Part>(real(i)), static_cast<Part>(imag(i)));
+      } else {
+        const double exact = std::is_floating_point_v<T> ? real(i) : std::floor(real(i));
+        out[i] = functors::Convert<T, double>{}(exact);
+      }
     }
   });
 }

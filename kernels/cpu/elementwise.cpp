@@ -2,6 +2,7 @@
 // and clip.
 #include "kernels/cpu/elementwise.h"
 
+#include <bit>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -18,6 +19,7 @@ THALWEG_DECLARE_PER_ISA(fill_arithmetic, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_compare_and_logic, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_math, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_casts, ElementwiseTable)
+THALWEG_DECLARE_PER_ISA(fill_complex, ElementwiseTable)
 
 namespace {
 
@@ -28,7 +30,9 @@ static_assert(kLoopIndex<bool> == static_cast<int>(DType::bool_) &&
               kLoopIndex<std::uint8_t> == static_cast<int>(DType::uint8) &&
               kLoopIndex<std::uint64_t> == static_cast<int>(DType::uint64) &&
               kLoopIndex<float> == static_cast<int>(DType::float32) &&
-              kLoopIndex<double> == static_cast<int>(DType::float64));
+              kLoopIndex<double> == static_cast<int>(DType::float64) &&
+              kLoopIndex<functors::Complex<float>> == static_cast<int>(DType::complex64) &&
+              kLoopIndex<functors::Complex<double>> == static_cast<int>(DType::complex128));
 
 // One static per set: the filling functions themselves need the instruction set they fill for.
 template <Isa isa>
@@ -39,6 +43,8 @@ const ElementwiseTable& table_of() {
     fill_compare_and_logic(isa, fresh);
     fill_math(isa, fresh);
     fill_casts(isa, fresh);
+    fill_complex(isa, fresh);
+    fill_complex_math(fresh);
     return fresh;
   }();
   return table;
@@ -80,7 +86,7 @@ bool any_negative(const T* data, const Shape& shape, const Strides& strides, int
 void check_exponents(const KernelContext& context) {
   const TensorView& exponent = context.input(1);
   if (kind(exponent.dtype()) != DTypeKind::signed_integer || context.output().numel() == 0) return;
-  visit_dtype(exponent.dtype(), [&]<class T>() {
+  visit_real_dtype(exponent.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
       if (!any_negative(exponent.as<T>(), exponent.shape(), exponent.strides(), 0)) return;
       throw ValueError(context.op().name +
@@ -90,8 +96,8 @@ void check_exponents(const KernelContext& context) {
 }
 
 Loop where_loop(const KernelContext& context, const ElementwiseTable& table) {
-  int size = static_cast<int>(item_size(context.output().dtype()));
-  return table.where[size == 8 ? 3 : size / 2];
+  auto size = static_cast<std::uint64_t>(item_size(context.output().dtype()));
+  return table.where[std::countr_zero(size)];
 }
 
 /// One exponent for all elements, or NaN.

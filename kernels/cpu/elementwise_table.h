@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "kernels/complex_number.h"
+
 // Included by files that are compiled for several instruction sets: no standard C++ headers, no inline
 // functions.
 
@@ -12,7 +14,7 @@ namespace thalweg::cpu {
 /// negative for inputs. The output may be the very bytes of an input, element for element.
 using Loop = void (*)(char* const* data, const int64_t* steps, int64_t count);
 
-inline constexpr int kLoopDTypes = 11;
+inline constexpr int kLoopDTypes = 13;
 
 /// The place of a C++ type in a row of a table: the number of its DType.
 template <class T>
@@ -39,6 +41,10 @@ template <>
 inline constexpr int kLoopIndex<float> = 9;
 template <>
 inline constexpr int kLoopIndex<double> = 10;
+template <>
+inline constexpr int kLoopIndex<functors::Complex<float>> = 11;
+template <>
+inline constexpr int kLoopIndex<functors::Complex<double>> = 12;
 
 /// The elementwise functions by their Ops' names.
 // clang-format off
@@ -46,7 +52,7 @@ inline constexpr int kLoopIndex<double> = 10;
   X(negative) X(positive) X(abs) X(sign) X(square) X(reciprocal) X(logical_not) X(bitwise_invert) X(isnan)   \
   X(isinf) X(isfinite) X(signbit) X(sqrt) X(floor) X(ceil) X(trunc) X(round) X(exp) X(expm1) X(log)          \
   X(log1p) X(log2) X(log10) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh)    \
-  X(acosh) X(atanh)
+  X(acosh) X(atanh) X(conj)
 #define THALWEG_BINARY_FNS(X)                                                                                \
   X(add) X(subtract) X(multiply) X(divide) X(floor_divide) X(remainder) X(pow) X(minimum) X(maximum)         \
   X(copysign) X(nextafter) X(atan2) X(hypot) X(logaddexp) X(logical_and) X(logical_or) X(logical_xor)        \
@@ -69,7 +75,7 @@ struct ElementwiseTable {
   Loop compare_int64_uint64[static_cast<int>(CompareFn::count)];
   Loop clip[kLoopDTypes];
   /// By log2 of the item size: condition ? x : y, whatever the bits mean.
-  Loop where[4];
+  Loop where[5];
   /// By dtype of the input, then of the output.
   Loop cast[kLoopDTypes][kLoopDTypes];
 };

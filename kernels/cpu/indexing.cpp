@@ -56,7 +56,7 @@ void add_offsets(const KernelContext& ctx, const IndexArray& array, const Shape&
   LoopNest<1> nest;
   const Strides strides = broadcast_strides(array.view.shape(), array.view.strides(), shape);
   for (std::size_t axis = 0; axis < shape.size(); ++axis) nest.add(shape[axis], {strides[axis]});
-  visit_dtype(array.view.dtype(), [&]<class T>() {
+  visit_real_dtype(array.view.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       std::int64_t* out = offsets->data();
       nest.run(0, nest.total(), [&](const auto& at, std::int64_t count) {

@@ -1,5 +1,5 @@
-// linear_algebra.cpp: the kernel of matmul: OpenBLAS for floating dtypes, plain loops for the others, split
-// by size.
+// linear_algebra.cpp: the kernel of matmul: OpenBLAS for floating and complex dtypes, plain loops for the
+// others, split by size.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -196,6 +196,15 @@ struct PlusTimes {
   }
 };
 
+template <class T>
+struct PlusTimes<functors::Complex<T>> {
+  using Number = functors::Complex<T>;
+  static Number apply(Number sum, Number a, Number b) noexcept { return sum + a * b; }
+  static void apply_row(Number* out, const Number* in, Number factor, std::int64_t count) noexcept {
+    for (std::int64_t j = 0; j < count; ++j) out[j] = apply(out[j], factor, in[j]);
+  }
+};
+
 struct AnyAnd {
   static std::uint8_t apply(std::uint8_t sum, std::uint8_t a, std::uint8_t b) noexcept {
     return sum | (a & b);
@@ -213,7 +222,7 @@ void multiply_by_loops(const KernelContext& ctx, const Product<T>& product) {
   const std::int64_t n = product.n;
   for_each_tile(ctx, product, 32, 512, [&](const T* a, const T* b, T* result, Tile tile) {
     for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
-      std::fill_n(result + row * n + tile.column, tile.columns, T{0});
+      std::fill_n(result + row * n + tile.column, tile.columns, T(0));
     }
     for (std::int64_t k0 = 0; k0 < product.k; k0 += block) {
       const std::int64_t k1 = std::min(product.k, k0 + block);
@@ -286,7 +295,7 @@ bool fits_blas(const Product<T>& product) noexcept {
 }
 
 template <class T>
-void multiply_floats(const KernelContext& ctx, Product<T>* product) {
+void multiply_by_blas(const KernelContext& ctx, Product<T>* product) {
   const bool small = product->m <= kSmall && product->n <= kSmall && product->k <= kSmall;
   if (small || !fits_blas(*product)) return multiply_by_loops<PlusTimes<T>>(ctx, *product);
   load_blas();
@@ -316,26 +325,29 @@ void run_matmul(const KernelContext& ctx) {
   product.n = product.b.columns;
   product.k = product.a.columns;
   if (product.k == 0) {
-    std::fill_n(product.result, ctx.output().numel(), T{0});
+    std::fill_n(product.result, ctx.output().numel(), T(0));
     return;
   }
   set_batches(ctx, &product);
   merge_batch_into_rows(&product);
-  if constexpr (std::is_floating_point_v<T>) {
-    multiply_floats(ctx, &product);
+  if constexpr (std::is_floating_point_v<T> || functors::kIsComplex<T>) {
+    multiply_by_blas(ctx, &product);
   } else {
     multiply_by_loops<Ring>(ctx, product);
   }
 }
 
 void matmul_kernel(const KernelContext& ctx) {
+  using functors::Complex;
   if (ctx.output().numel() == 0) return;
   const DType dtype = ctx.output().dtype();
   if (dtype == DType::float32) return run_matmul<float, PlusTimes<float>>(ctx);
   if (dtype == DType::float64) return run_matmul<double, PlusTimes<double>>(ctx);
+  if (dtype == DType::complex64) return run_matmul<Complex<float>, PlusTimes<Complex<float>>>(ctx);
+  if (dtype == DType::complex128) return run_matmul<Complex<double>, PlusTimes<Complex<double>>>(ctx);
   if (dtype == DType::bool_) return run_matmul<std::uint8_t, AnyAnd>(ctx);
   // Signed and unsigned integers wrap to the same bits.
-  visit_item(item_size(dtype), [&]<class T>() { run_matmul<T, PlusTimes<T>>(ctx); });
+  visit_unsigned(item_size(dtype), [&]<class T>() { run_matmul<T, PlusTimes<T>>(ctx); });
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ template <class Order>
 void run_arg(const KernelContext& ctx) {
   const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::c_order);
   if (plan.kept.total() == 0) return;
-  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+  visit_real_dtype(ctx.input(0).dtype(), [&]<class T>() {
     using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     const auto* data = ctx.input(0).as<const Element>();
     auto* output = ctx.output().as<std::int64_t>();

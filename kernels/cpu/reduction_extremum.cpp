@@ -72,7 +72,7 @@ void run_extremum(const KernelContext& ctx) {
   const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
   // The Op's inference has refused outputs without elements to reduce.
   if (plan.kept.total() == 0) return;
-  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+  visit_real_dtype(ctx.input(0).dtype(), [&]<class T>() {
     using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     reduce<Reducer<Element>>(ctx, plan, PlainSink<Element>{ctx.output().as<Element>()});
   });

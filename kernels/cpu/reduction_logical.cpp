@@ -1,4 +1,5 @@
 // reduction_logical.cpp: kernels of any, all and count_nonzero.
+#include "kernels/cpu/elements.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_loops.h"
@@ -11,7 +12,7 @@ struct Any {
   using In = T;
   using Acc = std::uint8_t;
   static Acc identity() noexcept { return 0; }
-  static Acc load(In x, Acc) noexcept { return x != 0; }
+  static Acc load(In x, Acc) noexcept { return functors::Convert<bool, In>{}(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a | b; }
 };
 
@@ -20,7 +21,7 @@ struct All {
   using In = T;
   using Acc = std::uint8_t;
   static Acc identity() noexcept { return 1; }
-  static Acc load(In x, Acc) noexcept { return x != 0; }
+  static Acc load(In x, Acc) noexcept { return functors::Convert<bool, In>{}(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a & b; }
 };
 
@@ -29,7 +30,7 @@ struct CountNonzero {
   using In = T;
   using Acc = std::int64_t;
   static Acc identity() noexcept { return 0; }
-  static Acc load(In x, Acc) noexcept { return x != 0; }
+  static Acc load(In x, Acc) noexcept { return functors::Convert<bool, In>{}(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a + b; }
 };
 
@@ -52,7 +53,9 @@ void run_logical(const KernelContext& ctx) {
   // Only -0.0 and nan tell a floating zero from an integer one; of integers the size is enough.
   if (dtype == DType::float32) return reduce<Reducer<float>>(ctx, plan, sink);
   if (dtype == DType::float64) return reduce<Reducer<double>>(ctx, plan, sink);
-  visit_item(item_size(dtype), [&]<class T>() { reduce<Reducer<T>>(ctx, plan, sink); });
+  if (dtype == DType::complex64) return reduce<Reducer<functors::Complex<float>>>(ctx, plan, sink);
+  if (dtype == DType::complex128) return reduce<Reducer<functors::Complex<double>>>(ctx, plan, sink);
+  visit_unsigned(item_size(dtype), [&]<class T>() { reduce<Reducer<T>>(ctx, plan, sink); });
 }
 
 }  // namespace

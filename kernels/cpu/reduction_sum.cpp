@@ -1,24 +1,41 @@
 // reduction_sum.cpp: kernels of sum, prod and mean.
-#include <limits>
+#include <cmath>
 #include <type_traits>
 
+#include "kernels/cpu/elements.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_loops.h"
 
 namespace thalweg::cpu {
 namespace {
 
+using functors::Complex;
+using functors::kIsComplex;
+
+/// Real and complex floating values, which add up in their own type.
+template <class T>
+inline constexpr bool kIsInexact = std::is_floating_point_v<T> || kIsComplex<T>;
+
 /// Integers add up as unsigned 64-bit words: they wrap as NumPy's do, and a narrower result is their low
 /// bytes.
 template <class T>
-using Accumulator = std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t>;
+using Accumulator = std::conditional_t<kIsInexact<T>, T, std::uint64_t>;
+
+/// A loop over reals as one over complex numbers: a lane is then two neighbours.
+template <class T, LanesLoop<T> DenseTable::*loop>
+void pairs_loop(const Complex<T>* data, std::int64_t rows, Complex<T>* lanes) {
+  (dense_table().*loop)(reinterpret_cast<const T*>(data), rows, reinterpret_cast<T*>(lanes));
+}
 
 template <class I, class A>
 struct Sum {
   using In = I;
   using Acc = A;
   // -0.0 leaves every value as it is, 0.0 would turn -0.0 into 0.0.
-  static Acc identity() noexcept { return std::is_floating_point_v<A> ? static_cast<A>(-0.0) : A{0}; }
+  static Acc identity() noexcept {
+    if constexpr (kIsComplex<A>) return {-0.0f, -0.0f};
+    return std::is_floating_point_v<A> ? static_cast<A>(-0.0) : static_cast<A>(0);
+  }
   static Acc load(In x, Acc) noexcept { return static_cast<Acc>(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a + b; }
   static LanesLoop<float> dense_loop() noexcept
@@ -31,13 +48,23 @@ struct Sum {
   {
     return dense_table().sum_double;
   }
+  static LanesLoop<Complex<float>> dense_loop() noexcept
+    requires(std::is_same_v<I, Complex<float>>)
+  {
+    return pairs_loop<float, &DenseTable::sum_float>;
+  }
+  static LanesLoop<Complex<double>> dense_loop() noexcept
+    requires(std::is_same_v<I, Complex<double>>)
+  {
+    return pairs_loop<double, &DenseTable::sum_double>;
+  }
 };
 
 template <class I, class A>
 struct Product {
   using In = I;
   using Acc = A;
-  static Acc identity() noexcept { return Acc{1}; }
+  static Acc identity() noexcept { return static_cast<Acc>(1); }
   static Acc load(In x, Acc) noexcept { return static_cast<Acc>(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a * b; }
 };
@@ -50,7 +77,7 @@ struct SumSink {
 
   Acc center(std::int64_t) const noexcept { return Acc{}; }
   void store(std::int64_t at, Acc value) const noexcept {
-    if constexpr (std::is_floating_point_v<Acc>) {
+    if constexpr (kIsInexact<Acc>) {
       static_cast<Acc*>(output)[at] = value;
     } else {
       store_integer(at, value);
@@ -75,17 +102,30 @@ struct SumSink {
 template <class Acc>
 struct MeanSink {
   Acc* output;
-  Acc count;
+  double count;
 
   Acc center(std::int64_t) const noexcept { return Acc{}; }
-  void store(std::int64_t at, Acc value) const noexcept { output[at] = value / count; }
+  void store(std::int64_t at, Acc value) const noexcept {
+    if constexpr (kIsComplex<Acc>) {
+      using Part = decltype(value.real);
+      output[at] = {value.real / static_cast<Part>(count), value.imag / static_cast<Part>(count)};
+    } else {
+      output[at] = value / static_cast<Acc>(count);
+    }
+  }
 };
+
+template <class Acc>
+Acc not_a_number() noexcept {
+  if constexpr (kIsComplex<Acc>) return {NAN, NAN};
+  return static_cast<Acc>(NAN);
+}
 
 template <template <class, class> class Reducer>
 void run_sum(const KernelContext& ctx, int empty_value) {
   const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
   if (plan.kept.total() == 0) return;
-  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+  visit_element(ctx.input(0).dtype(), [&]<class T>() {
     using Acc = Accumulator<T>;
     const SumSink<Acc> sink{ctx.output().data, ctx.output().dtype()};
     if (plan.reduced.total() == 0) {
@@ -105,11 +145,11 @@ void prod_kernel(const KernelContext& ctx) { run_sum<Product>(ctx, 1); }
 void mean_kernel(const KernelContext& ctx) {
   const ReductionPlan plan = plan_reduction(ctx.input(0), reduced_axes(ctx), VisitOrder::any);
   if (plan.kept.total() == 0) return;
-  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
-    using Acc = std::conditional_t<std::is_floating_point_v<T>, T, double>;
-    if (plan.reduced.total() == 0) return fill_output(ctx, std::numeric_limits<Acc>::quiet_NaN());
+  visit_element(ctx.input(0).dtype(), [&]<class T>() {
+    using Acc = std::conditional_t<kIsInexact<T>, T, double>;
+    if (plan.reduced.total() == 0) return fill_output(ctx, not_a_number<Acc>());
     reduce<Sum<T, Acc>>(ctx, plan,
-                        MeanSink<Acc>{ctx.output().as<Acc>(), static_cast<Acc>(plan.reduced.total())});
+                        MeanSink<Acc>{ctx.output().as<Acc>(), static_cast<double>(plan.reduced.total())});
   });
 }
 

@@ -45,7 +45,7 @@ void run_var(const KernelContext& ctx, Moment moment) {
   if (plan.reduced.total() == 0) return;
   const double correction = ctx.attributes().get_or<double>(2, 0.0);
   const double divisor = std::max(0.0, static_cast<double>(plan.reduced.total()) - correction);
-  visit_dtype(ctx.input(0).dtype(), [&]<class T>() {
+  visit_real_dtype(ctx.input(0).dtype(), [&]<class T>() {
     using Acc = std::conditional_t<std::is_floating_point_v<T>, T, double>;
     reduce<SquaredDifference<T, Acc>>(
         ctx, plan,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/elements.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/register.h"
 #include "kernels/functors.h"
@@ -117,7 +118,7 @@ class Scan {
 /// accumulator.
 template <class Combine>
 void run_scan(const KernelContext& ctx, int first) {
-  visit_dtype(ctx.input(0).dtype(), [&]<class In>() {
+  visit_element(ctx.input(0).dtype(), [&]<class In>() {
     if constexpr (!std::is_same_v<In, bool>) {
       if (ctx.output().dtype() == ctx.input(0).dtype())
         return Scan<In, In, Combine>(ctx, static_cast<In>(first)).run();

@@ -155,7 +155,7 @@ void run_strided(const KernelContext& context, Loop loop, const TensorView& out,
   fill_plan(plan, out, inputs);
   prefer_long_inner_axis(plan);
   bool crossed = bring_dense_axis_next(plan);
-  std::int64_t chunk = chunk_elements(context.op().ns_per_element);
+  std::int64_t chunk = chunk_elements(element_ns(context));
   Tiles tiles = cut(plan, crossed, chunk);
   std::int64_t per_chunk = std::max<std::int64_t>(1, chunk / (tiles.row_tile * tiles.inner_tile));
   if (!pays_in_parallel(out.numel(), chunk)) per_chunk = tiles.total;

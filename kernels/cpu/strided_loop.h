@@ -13,9 +13,14 @@ namespace thalweg::cpu {
 /// The most operands of one loop: an output and three inputs.
 inline constexpr int kMaxOperands = 4;
 
-/// Elements that one thread takes at a time, about 10 us of work; a power of two. It depends on the Op only,
-/// so that chunks are the same for any number of threads.
+/// Elements that one thread takes at a time, about 10 us of work; a power of two. It depends on the Op and
+/// the dtype only, so that chunks are the same for any number of threads.
 std::int64_t chunk_elements(float ns_per_element) noexcept;
+
+/// The estimated time of one element, by the Op and the dtype it computes in.
+inline float element_ns(const KernelContext& context) noexcept {
+  return context.op().element_ns((context.input_count() > 0 ? context.input(0) : context.output()).dtype());
+}
 
 /// True where `count` elements are worth more than one thread.
 inline bool pays_in_parallel(std::int64_t count, std::int64_t chunk) noexcept { return count >= 3 * chunk; }
@@ -30,7 +35,7 @@ void run_loop(const KernelContext& context, Loop loop, std::span<const TensorVie
 /// throw.
 template <class Body>
 void for_ranges(const KernelContext& context, std::int64_t count, Body&& body) {
-  std::int64_t chunk = chunk_elements(context.op().ns_per_element);
+  std::int64_t chunk = chunk_elements(element_ns(context));
   if (!pays_in_parallel(count, chunk)) return body(std::int64_t{0}, count);
   context.parallel_for((count + chunk - 1) / chunk, [&](std::int64_t index) {
     std::int64_t begin = index * chunk;

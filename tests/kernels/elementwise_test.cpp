@@ -12,7 +12,7 @@ namespace {
 template <class Fn>
 void for_integer_dtypes(Fn fn) {
   for (DType dtype : kAllDTypes) {
-    if (is_integer(dtype)) visit_dtype(dtype, fn);
+    if (is_integer(dtype)) visit_real_dtype(dtype, fn);
   }
 }
 
@@ -70,7 +70,7 @@ TEST(Elementwise, PredicatesOfEveryDType) {
   for (const PredicateCase& each : predicate_cases()) {
     for (DType dtype : kAllDTypes) {
       if (dtype == DType::bool_) continue;
-      visit_dtype(dtype, [&]<class T>() {
+      visit_real_dtype(dtype, [&]<class T>() {
         if constexpr (!std::is_same_v<T, bool>) {
           auto [a, b] = telling_pairs<T>();
           Array result = run_op(each.op, {vector_of(a), vector_of(b)});

@@ -26,7 +26,7 @@ TEST(Indexing, TakeMatchesLoop) {
   const std::vector<std::int64_t> wanted = {2, -1, 0, 2};
   for (DType dtype : kAllDTypes) {
     const Array contiguous = small_integers(dtype, {2, 3, 4});
-    visit_dtype(dtype, [&]<class T>() {
+    visit_real_dtype(dtype, [&]<class T>() {
       const std::vector<T> elements = values<T>(contiguous);
       std::vector<T> expected;
       for (int i = 0; i < 2; ++i) {

@@ -5,18 +5,26 @@ import numpy as np
 import pytest
 import thalweg as tw
 
-DTYPES = [
+REAL = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
 ]  # fmt: skip
-INTEGERS = [name for name in DTYPES if "int" in name]
+INTEGERS = [name for name in REAL if "int" in name]
 FLOATS = ["float32", "float64"]
 NUMERIC = INTEGERS + FLOATS
+COMPLEX = ["complex64", "complex128"]
+DTYPES = REAL + COMPLEX
 SHAPES = [(), (0,), (1,), (7,), (3, 4), (2, 0, 3), (2, 3, 4), (33, 65)]
 
 
 def samples(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     """Values of a dtype: small ones, both signs, with extremes and, for floats, non-finite ones among
     them."""
+    if dtype in COMPLEX:
+        values = np.empty(shape, dtype)
+        part = str(values.real.dtype)
+        values.real = samples(part, shape, seed)
+        values.imag = np.flip(samples(part, shape, seed + 1000))
+        return values
     rng = np.random.default_rng([seed, *shape])
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
@@ -56,10 +64,26 @@ def check(tensor: tw.Tensor, expected, *, rtol: float = 0.0, atol: float = 0.0, 
     if dtype:
         assert tensor.dtype == expected.dtype.name
     values = tensor.numpy()
+    if expected.dtype.kind == "c" and values.dtype.kind == "c":
+        check_parts(values, expected, rtol, atol)
+        return
     if rtol or atol:
         np.testing.assert_allclose(values, expected, rtol=rtol, atol=atol)
     else:
         np.testing.assert_array_equal(values, expected)
+
+
+def check_parts(values: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> None:
+    """Complex numbers: non-finite parts are the same, finite ones apart by a share of the number's size at
+    most."""
+    size = np.nan_to_num(np.abs(expected), nan=0.0, posinf=0.0)
+    for part, wanted in ((values.real, expected.real), (values.imag, expected.imag)):
+        finite = np.isfinite(wanted)
+        np.testing.assert_array_equal(np.where(finite, 0, part), np.where(finite, 0, wanted))
+        assert (np.isfinite(part) == finite).all()
+        difference = np.abs(np.where(finite, part, 0) - np.where(finite, wanted, 0))
+        bound = rtol * np.maximum(size, np.abs(np.where(finite, wanted, 0))) + atol
+        assert (difference <= bound).all(), f"{values} is not {expected}"
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import thalweg as tw
-from conftest import DTYPES, NUMERIC, SHAPES, check, layouts, samples
+from conftest import COMPLEX, DTYPES, NUMERIC, SHAPES, check, layouts, samples
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -37,6 +37,8 @@ def test_default_dtypes():
     assert tw.asarray(1.5).dtype == tw.asarray([1, 2.5]).dtype == tw.float32
     assert tw.asarray(1).dtype == tw.asarray([True, 2]).dtype == tw.int64
     assert tw.asarray(True).dtype == tw.asarray([[False]]).dtype == tw.bool
+    assert tw.asarray(2j).dtype == tw.asarray([1, 2.5, 1j]).dtype == tw.full(2, 1j).dtype == tw.complex64
+    assert tw.linspace(0, 1j, 3).dtype == tw.complex64
     assert tw.asarray(2**63).dtype == tw.uint64
     assert tw.asarray([]).dtype == tw.float32
 
@@ -148,7 +150,14 @@ def test_asarray_of_arrays_in_any_layout(dtype):
 
 
 def test_asarray_of_numpy_scalars():
-    for value in (np.float64(2.5), np.float32(2.5), np.int8(3), np.bool_(True), np.uint64(2**63)):
+    for value in (
+        np.float64(2.5),
+        np.float32(2.5),
+        np.int8(3),
+        np.bool_(True),
+        np.uint64(2**63),
+        np.complex64(1j),
+    ):
         check(tw.asarray(value), np.asarray(value))
     check(tw.asarray([np.int8(1), np.int8(2)]), np.asarray([1, 2], dtype="int8"))
     check(tw.asarray([np.ones(2), np.zeros(2)]), np.asarray([[1.0, 1.0], [0.0, 0.0]]))
@@ -188,9 +197,8 @@ def test_asarray_of_other_things():
         {1: 2},
         [None],
         ["a"],
-        1j,
         np.array(["a"]),
-        np.array([1j]),
+        np.array([1j], "clongdouble"),
         np.array([None]),
     ):
         with pytest.raises(TypeError):
@@ -230,10 +238,10 @@ def test_bad_arguments():
         tw.zeros(2, device=3)
 
 
-@pytest.mark.parametrize("dtype", NUMERIC)
+@pytest.mark.parametrize("dtype", NUMERIC + COMPLEX)
 def test_astype_from_every_dtype(dtype):
     source = np.asarray([0, 1, 2, 100], dtype=dtype)
-    for target in DTYPES:
+    for target in [*COMPLEX, "bool"] if dtype in COMPLEX else DTYPES:
         check(tw.asarray(source).astype(target), source.astype(target))
 
 
@@ -281,7 +289,7 @@ def test_asarray_of_large_integers():
             tw.asarray(values, dtype="int64")
 
 
-@pytest.mark.parametrize("dtype", [">i2", ">i4", ">u8", ">f4", ">f8"])
+@pytest.mark.parametrize("dtype", [">i2", ">i4", ">u8", ">f4", ">f8", ">c8", ">c16"])
 def test_arrays_of_the_other_byte_order(dtype):
     array = np.asarray([[1, 2], [3, 40]], dtype)
     native = array.astype(array.dtype.newbyteorder("="))
@@ -299,11 +307,16 @@ def test_asarray_that_needs_a_copy_refuses(source):
 
 
 @pytest.mark.parametrize(
-    "number", [np.float32(1.5), np.float64(1.5), np.int8(3), np.uint64(2**63), np.bool_(True)], ids=repr
+    "number",
+    [
+        *(np.float32(1.5), np.float64(1.5), np.int8(3), np.uint64(2**63), np.bool_(True)),
+        *(np.complex64(1 + 2j), np.complex128(1 + 2j)),
+    ],
+    ids=repr,
 )
 def test_numpy_scalars_keep_their_dtype(number):
     check(tw.full(3, number), np.full(3, number))
-    if number.dtype != bool and number < 5:
+    if number.dtype.kind in "iuf" and number < 5:
         check(tw.arange(number), np.arange(number, dtype=number.dtype if number.dtype.kind == "f" else None))
         check(tw.arange(number, dtype="float32"), np.arange(number, dtype="float32"))
 

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 import thalweg as tw
-from conftest import DTYPES, SHAPES, check, samples
+from conftest import COMPLEX, DTYPES, SHAPES, check, samples
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -78,6 +78,7 @@ def test_buffers():
     tensor = tw.arange(6).reshape(2, 3)
     view = memoryview(tensor)
     assert (view.format, view.shape, view.strides, view.readonly) == ("l", (2, 3), (24, 8), True)
+    assert [memoryview(tw.ones(2, dtype=dtype)).format for dtype in COMPLEX] == ["Zf", "Zd"]
     assert bytes(tensor) == np.arange(6).tobytes()
     with pytest.raises((BufferError, TypeError)):
         ctypes.c_char.from_buffer(tensor)
@@ -184,7 +185,7 @@ def test_bad_dlpack_requests():
     with pytest.raises(BufferError):
         tensor.__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError):
-        tw.from_dlpack(np.zeros(2, dtype="complex64"))
+        tw.from_dlpack(np.zeros(2, dtype="float16"))
     with pytest.raises(AttributeError):
         tw.from_dlpack([1, 2])
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import thalweg as tw
-from conftest import DTYPES, FLOATS, check, layouts
+from conftest import COMPLEX, DTYPES, FLOATS, check, layouts
 
+TOLERANCES = {"float32": 1e-5, "float64": 1e-12, "complex64": 1e-5, "complex128": 1e-12}
 PAIRS = [
     ((3,), (3,)), ((3, 4), (4,)), ((4,), (4, 5)), ((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)),
     ((2, 3, 4), (2, 4, 5)), ((6, 1, 3, 4), (2, 4, 5)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5)), ((1, 1), (1, 1)),
@@ -15,6 +16,9 @@ PAIRS = [
 
 def operands(dtype, left, right):
     rng = np.random.default_rng(0)
+    if dtype in COMPLEX:
+        parts = [rng.standard_normal((2, *shape)) for shape in (left, right)]
+        return tuple((real + 1j * imag).astype(dtype) for real, imag in parts)
     if dtype in FLOATS:
         return rng.standard_normal(left).astype(dtype), rng.standard_normal(right).astype(dtype)
     return rng.integers(0, 5, left).astype(dtype), rng.integers(0, 5, right).astype(dtype)
@@ -24,14 +28,14 @@ def operands(dtype, left, right):
 @pytest.mark.parametrize(("left", "right"), PAIRS, ids=str)
 def test_matmul(dtype, left, right):
     a, b = operands(dtype, left, right)
-    tolerance = {"float32": 1e-5, "float64": 1e-12}.get(dtype, 0)
+    tolerance = TOLERANCES.get(dtype, 0)
     check(tw.asarray(a) @ tw.asarray(b), a @ b, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("dtype", ["int32", *FLOATS])
+@pytest.mark.parametrize("dtype", ["int32", *FLOATS, *COMPLEX])
 def test_matmul_of_every_layout(dtype):
     a, b = operands(dtype, (5, 7), (7, 3))
-    tolerance = {"float32": 1e-5, "float64": 1e-12}.get(dtype, 0)
+    tolerance = TOLERANCES.get(dtype, 0)
     for _, left, left_array in layouts(a):
         for _, right, right_array in layouts(b):
             if left_array.shape[-1] == right_array.shape[-2]:
@@ -42,6 +46,8 @@ def test_mixed_dtypes():
     a, b = np.ones((2, 2), "float32"), np.ones((2, 2), "float64")
     check(tw.asarray(a) @ tw.asarray(b), a @ b)
     check(tw.asarray(a.astype("int8")) @ tw.asarray(a), a @ a)
+    check(tw.asarray(a.astype("complex64")) @ tw.asarray(a), a.astype("complex64") @ a)
+    check(tw.asarray(a) @ tw.asarray(a.astype("complex128")), a @ a.astype("complex128"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 # _creation.py: functions that make tensors.
-"""Creation functions of the array API standard. Default dtypes: float32, int64 and bool."""
+"""Creation functions of the array API standard. Default dtypes: float32, complex64, int64 and
+bool."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _greater_equal = op("greater_equal")
 _less_equal = op("less_equal")
 _where = op("where")
 
-_PYTHON_DATA = (bool, int, float, list, tuple)
+_PYTHON_DATA = (bool, int, float, complex, list, tuple)
 
 
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
@@ -124,7 +125,9 @@ def _alias(obj: Any, dtype: Any, device: Any) -> Tensor:
 
 
 def _copy_of_array(obj: Any, device: Any) -> Tensor:
-    if isinstance(obj, (bool, int, float)) and not hasattr(obj, "__array__"):  # a subclass, as of an enum
+    if isinstance(obj, (bool, int, float, complex)) and not hasattr(
+        obj, "__array__"
+    ):  # a subclass, as of an enum
         return cast(Tensor, _C.from_nested(obj, device=device))
     if hasattr(obj, "__array__") and "numpy" in sys.modules:
         import numpy
@@ -166,7 +169,11 @@ def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | N
     return _full(shape=shape, value=1, dtype="float32" if dtype is None else dtype, device=device)
 
 
-@documented(_full, "fill_value may also be a 0-d tensor; NumPy's scalars keep their dtype.")
+@documented(
+    _full,
+    "A complex number without dtype gives complex64; fill_value may also be a 0-d tensor; NumPy's scalars keep "
+    "their dtype.",
+)
 def full(
     shape: Shape, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
@@ -187,10 +194,17 @@ def _full_of_tensor(name: str, shape: Any, value: Tensor, dtype: Any, device: An
 
 
 def _dtype_of_numbers(*numbers: Any) -> Any:
-    """The dtype of results made of numbers: NumPy's scalars bring their own, other floats are float32."""
+    """The dtype of results made of numbers: NumPy's scalars bring their own, other floats are float32 and
+    complex numbers complex64."""
     if builtins.any(hasattr(number, "dtype") for number in numbers):
         return str(sys.modules["numpy"].result_type(*numbers))
+    if builtins.any(isinstance(number, complex) for number in numbers):
+        return "complex64"
     return "float32" if builtins.any(isinstance(number, float) for number in numbers) else None
+
+
+def _is_complex(number: Any) -> bool:
+    return isinstance(number, complex) or getattr(getattr(number, "dtype", None), "kind", "") == "c"
 
 
 def _is_integer(number: Any) -> bool:
@@ -253,7 +267,7 @@ def arange(
     return _arange(start=start, stop=stop, step=step, dtype=dtype, device=device)
 
 
-@documented(_linspace, "float32 by default.")
+@documented(_linspace, "float32 by default, complex64 between complex numbers.")
 def linspace(
     start: Scalar,
     stop: Scalar,
@@ -264,7 +278,8 @@ def linspace(
     device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    dtype = "float32" if dtype is None else dtype
+    if dtype is None:
+        dtype = "complex64" if builtins.any(_is_complex(bound) for bound in (start, stop)) else "float32"
     return _linspace(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, device=device)
 
 

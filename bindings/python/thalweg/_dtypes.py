@@ -6,6 +6,8 @@ import math
 from thalweg._C import (
     Device,
     DType,
+    complex64,
+    complex128,
     float32,
     float64,
     int8,
@@ -29,6 +31,8 @@ __all__ = [
     "DType",
     "Device",
     "bool_",
+    "complex128",
+    "complex64",
     "e",
     "float32",
     "float64",

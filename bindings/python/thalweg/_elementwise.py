@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from thalweg._C import op
-from thalweg._operations import documented
+from thalweg._operations import documented, require_tensor
 from thalweg._typing import Operand, Tensor
 
 _negative = op("negative")
@@ -36,6 +36,9 @@ _tanh = op("tanh")
 _asinh = op("asinh")
 _acosh = op("acosh")
 _atanh = op("atanh")
+_real = op("real")
+_imag = op("imag")
+_conj = op("conj")
 _add = op("add")
 _subtract = op("subtract")
 _multiply = op("multiply")
@@ -51,6 +54,7 @@ _atan2 = op("atan2")
 _hypot = op("hypot")
 _logaddexp = op("logaddexp")
 _clip = op("clip")
+_full = op("full")
 
 
 @documented(_negative)
@@ -198,6 +202,28 @@ def atanh(x: Operand, /) -> Tensor:
     return _atanh(x)
 
 
+@documented(_real)
+def real(x: Tensor, /) -> Tensor:
+    return _real(x)
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary part of x, which shares x's bytes; of a real x zeros of its dtype."""
+    if require_tensor("imag", x).dtype.kind == "complex floating":
+        return _imag(x)
+    return _full(shape=x.shape, value=0, dtype=x.dtype, device=x.device)
+
+
+@documented(_conj)
+def conj(x: Operand, /) -> Tensor:
+    return _conj(x)
+
+
+def angle(x: Tensor, /) -> Tensor:
+    """The angle of each number from the positive real axis, in [-pi, pi]; of negative real numbers pi."""
+    return _atan2(imag(x), real(x))
+
+
 @documented(_add)
 def add(x1: Operand, x2: Operand, /) -> Tensor:
     return _add(x1, x2)
@@ -280,6 +306,7 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "angle",
     "asin",
     "asinh",
     "atan",
@@ -287,6 +314,7 @@ __all__ = [
     "atanh",
     "ceil",
     "clip",
+    "conj",
     "copysign",
     "cos",
     "cosh",
@@ -296,6 +324,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "hypot",
+    "imag",
     "log",
     "log10",
     "log1p",
@@ -308,6 +337,7 @@ __all__ = [
     "nextafter",
     "positive",
     "pow",
+    "real",
     "reciprocal",
     "remainder",
     "round",

@@ -227,7 +227,7 @@ def _contains(self: Tensor, value: Any) -> bool:
 
 
 def _complex(self: Tensor) -> complex:
-    return complex(float(self))
+    return complex(self.item() if self.dtype.kind == "complex floating" else float(self))
 
 
 def _divmod(self: Tensor, other: Operand) -> tuple[Tensor, Tensor]:
@@ -293,6 +293,7 @@ _BY_NAME = {
 _UNARY = [
     "abs",
     "ceil",
+    "conj",
     "cos",
     "cosh",
     "exp",
@@ -337,6 +338,8 @@ def add_methods() -> None:
         setattr(Tensor, name, method)
     for name, operation in _IN_PLACE.items():
         setattr(Tensor, name, _in_place(name, operation))
+    setattr(Tensor, "real", property(_elementwise.real, doc="The real part; a view."))  # noqa: B010
+    setattr(Tensor, "imag", property(_elementwise.imag, doc="The imaginary part; a view."))  # noqa: B010
     setattr(Tensor, "T", property(_get_transpose, doc="The tensor with its axes reversed."))  # noqa: B010
     setattr(  # noqa: B010 - read-only for type checkers
         Tensor, "mT", property(_get_matrix_transpose, doc="The matrices in the last two axes, transposed.")

@@ -85,6 +85,24 @@ class _FloatFormat:
         return format(value, self._spec) + self._suffix
 
 
+class _ComplexFormat:
+    """Both parts with formats of their own: "1.+2.j"."""
+
+    def __init__(self, values: list[complex]) -> None:
+        self._real = _FloatFormat([value.real for value in values])
+        self._imag = _FloatFormat([value.imag for value in values])
+
+    def __call__(self, value: complex) -> str:
+        imag = self._imag(value.imag)
+        return self._real(value.real) + ("" if imag.startswith("-") else "+") + imag + "j"
+
+
+def _format_of(kind: str, leaves: list[Any]) -> Callable[[Any], str]:
+    if kind == "complex floating":
+        return _ComplexFormat(leaves)
+    return _FloatFormat(leaves) if kind == "real floating" else str
+
+
 def _lines(
     values: Any, shape: tuple[int, ...], cut: int | None, form: Callable[[Any], str], indent: int
 ) -> str:
@@ -117,7 +135,7 @@ def _body(self: Tensor) -> str:
     cut = _options["edgeitems"] if self.size > _options["threshold"] else None
     values = self._edge_items(-1 if cut is None else cut)
     leaves = list(_leaves(values))
-    form: Callable[[Any], str] = _FloatFormat(leaves) if self.dtype.kind == "real floating" else str
+    form = _format_of(self.dtype.kind, leaves)
     width = max((len(form(leaf)) for leaf in leaves), default=0) if self.ndim else 0
     return _lines(values, self.shape, cut, lambda value: form(value).rjust(width), len("tensor("))
 
@@ -136,7 +154,7 @@ def tensor_repr(self: Tensor) -> str:
             raise
         body = f"<failed: {failure[0].__name__}: {failure[1]}>"
         suffix = f", shape={self.shape}"
-    if self.dtype not in ("float32", "int64", "bool"):
+    if self.dtype not in ("float32", "complex64", "int64", "bool"):
         suffix += f", dtype={self.dtype}"
     if self.device != "cpu:0":
         suffix += f", device='{self.device}'"

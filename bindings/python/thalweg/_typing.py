@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from thalweg._C import Device, DType, Tensor
 
-Scalar = bool | int | float
+Scalar = bool | int | float | complex
 Operand = Tensor | Scalar
 DTypeLike = DType | str | type | Any
 DeviceLike = Device | str

@@ -1,6 +1,7 @@
 // dtype.h: element types, their kinds, sizes and the array API's promotion rules.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <string_view>
 
@@ -20,16 +21,18 @@ enum class DType : std::uint8_t {
   uint64,
   float32,
   float64,
+  complex64,
+  complex128,
 };
 
-inline constexpr int kDTypeCount = 11;
+inline constexpr int kDTypeCount = 13;
 
 /// What a dtype's values are; the order is the order of promotion of Python scalars.
-enum class DTypeKind : std::uint8_t { boolean, unsigned_integer, signed_integer, floating };
+enum class DTypeKind : std::uint8_t { boolean, unsigned_integer, signed_integer, floating, complex_floating };
 
 /// Bytes of one element.
 constexpr std::int64_t item_size(DType dtype) noexcept {
-  constexpr std::int8_t sizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8};
+  constexpr std::int8_t sizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16};
   return sizes[static_cast<int>(dtype)];
 }
 
@@ -37,16 +40,31 @@ constexpr DTypeKind kind(DType dtype) noexcept {
   if (dtype == DType::bool_) return DTypeKind::boolean;
   if (dtype <= DType::int64) return DTypeKind::signed_integer;
   if (dtype <= DType::uint64) return DTypeKind::unsigned_integer;
-  return DTypeKind::floating;
+  return dtype <= DType::float64 ? DTypeKind::floating : DTypeKind::complex_floating;
 }
 
+/// True for the real floating dtypes only.
 constexpr bool is_floating(DType dtype) noexcept { return kind(dtype) == DTypeKind::floating; }
+constexpr bool is_complex(DType dtype) noexcept { return kind(dtype) == DTypeKind::complex_floating; }
+/// True for real and complex floating dtypes: what roots, logarithms and means compute in.
+constexpr bool is_inexact(DType dtype) noexcept { return kind(dtype) >= DTypeKind::floating; }
 constexpr bool is_integer(DType dtype) noexcept {
   return kind(dtype) == DTypeKind::signed_integer || kind(dtype) == DTypeKind::unsigned_integer;
 }
 constexpr bool is_numeric(DType dtype) noexcept { return dtype != DType::bool_; }
 
-/// The name used in Python, JSON and messages: "bool", "int8", …, "float64".
+/// The dtype of the parts of a complex dtype; other dtypes are their own.
+constexpr DType real_dtype(DType dtype) noexcept {
+  if (!is_complex(dtype)) return dtype;
+  return dtype == DType::complex64 ? DType::float32 : DType::float64;
+}
+
+/// The complex dtype of the precision of `dtype`: complex64 for float32 and complex64, else complex128.
+constexpr DType complex_dtype(DType dtype) noexcept {
+  return dtype == DType::float32 || dtype == DType::complex64 ? DType::complex64 : DType::complex128;
+}
+
+/// The name used in Python, JSON and messages: "bool", "int8", …, "complex128".
 std::string_view name(DType dtype) noexcept;
 
 /// The dtype called `text`; throws DTypeError naming the known ones.
@@ -58,12 +76,14 @@ bool can_promote(DType a, DType b) noexcept;
 
 /// The result dtype of a binary operation on `a` and `b`. Integers with floating promote as in NumPy
 /// (int8/int16/uint8/uint16 with float32 give float32, wider integers give float64); bool promotes to the
-/// other operand's dtype; uint64 with a signed integer gives float64.
+/// other operand's dtype; uint64 with a signed integer gives float64. A real dtype with a complex one gives
+/// the complex dtype of the precision that it has with float32.
 DType promote(DType a, DType b) noexcept;
 
-/// Calls `fn.template operator()<T>()` with the C++ type that holds `dtype`'s elements.
+/// Calls `fn.template operator()<T>()` with the C++ type that holds `dtype`'s elements. For what has no
+/// complex meaning: the caller has refused complex dtypes.
 template <class Fn>
-decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
+decltype(auto) visit_real_dtype(DType dtype, Fn&& fn) {
   switch (dtype) {
     case DType::bool_: return fn.template operator()<bool>();
     case DType::int8: return fn.template operator()<std::int8_t>();
@@ -75,9 +95,23 @@ decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
     case DType::uint32: return fn.template operator()<std::uint32_t>();
     case DType::uint64: return fn.template operator()<std::uint64_t>();
     case DType::float32: return fn.template operator()<float>();
-    case DType::float64: break;
+    default: break;
   }
   return fn.template operator()<double>();
 }
+
+/// As visit_real_dtype, of every dtype: complex elements are std::complex<float> and std::complex<double>.
+template <class Fn>
+decltype(auto) visit_dtype(DType dtype, Fn&& fn) {
+  if (dtype == DType::complex64) return fn.template operator()<std::complex<float>>();
+  if (dtype == DType::complex128) return fn.template operator()<std::complex<double>>();
+  return visit_real_dtype(dtype, fn);
+}
+
+/// Whether T is a std::complex.
+template <class T>
+inline constexpr bool kIsStdComplex = false;
+template <class T>
+inline constexpr bool kIsStdComplex<std::complex<T>> = true;
 
 }  // namespace thalweg

@@ -116,6 +116,8 @@ struct Op {
   /// Estimated time on one core per element of the largest tensor involved; decides what runs inline.
   /// Negative: unknown (a user's kernel): always a task of its own.
   float ns_per_element = 0.5f;
+  /// The time of a complex element, as a multiple of `ns_per_element`.
+  float complex_factor = 3.0f;
   /// Overrides `ns_per_element` where work is not proportional to elements (matmul): estimated ns.
   std::function<double(std::span<const TensorMeta* const> inputs, std::span<const TensorMeta* const> outputs)>
       cost_ns{};
@@ -124,6 +126,11 @@ struct Op {
   bool is_custom = false;
   /// Index in the registry; set by OpRegistry::add.
   std::uint32_t id = 0;
+
+  /// Estimated time of one element of `dtype`.
+  float element_ns(DType dtype) const noexcept {
+    return is_complex(dtype) ? complex_factor * ns_per_element : ns_per_element;
+  }
 };
 
 inline std::string_view InferContext::name() const noexcept { return op_.name; }

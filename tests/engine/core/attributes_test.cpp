@@ -1,4 +1,5 @@
 // attributes_test.cpp: attribute values as Python writes them, and devices.
+#include <complex>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -37,6 +38,19 @@ TEST(Attributes, PrintScalarsByKind) {
   EXPECT_EQ(to_string(AttrValue{Scalar(7)}), "7");
   EXPECT_EQ(to_string(AttrValue{Scalar(UINT64_MAX)}), "18446744073709551615");
   EXPECT_EQ(to_string(AttrValue{Scalar(2.0)}), "2.0");
+}
+
+TEST(Attributes, PrintComplexNumbersAsPythonsRepr) {
+  const auto text = [](double real, double imag) {
+    return to_string(AttrValue{Scalar(std::complex<double>(real, imag))});
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(text(0, 1), "1j");
+  EXPECT_EQ(text(1, -2.5), "(1-2.5j)");
+  EXPECT_EQ(text(-0.0, 2), "(-0+2j)");
+  EXPECT_EQ(text(1e16, 0), "(1e+16+0j)");
+  EXPECT_EQ(text(nan, -inf), "(nan-infj)");
 }
 
 TEST(Attributes, HasIsFalseForNoneAndBeyondTheEnd) {

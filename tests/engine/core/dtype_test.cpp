@@ -1,4 +1,5 @@
 // dtype_test.cpp: names, promotion and scalars, against the tables of the array API standard and NumPy.
+#include <complex>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -13,17 +14,24 @@ namespace {
 // numpy.promote_types of row and column, in the order of the enumerators; the array API's tables are part of
 // it.
 constexpr const char* kPromotion[kDTypeCount] = {
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
-    "int8 int8 int16 int32 int64 int16 int32 int64 float64 float32 float64",
-    "int16 int16 int16 int32 int64 int16 int32 int64 float64 float32 float64",
-    "int32 int32 int32 int32 int64 int32 int32 int64 float64 float64 float64",
-    "int64 int64 int64 int64 int64 int64 int64 int64 float64 float64 float64",
-    "uint8 int16 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
-    "uint16 int32 int32 int32 int64 uint16 uint16 uint32 uint64 float32 float64",
-    "uint32 int64 int64 int64 int64 uint32 uint32 uint32 uint64 float64 float64",
-    "uint64 float64 float64 float64 float64 uint64 uint64 uint64 uint64 float64 float64",
-    "float32 float32 float32 float64 float64 float32 float32 float64 float64 float32 float64",
-    "float64 float64 float64 float64 float64 float64 float64 float64 float64 float64 float64",
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128",
+    "int8 int8 int16 int32 int64 int16 int32 int64 float64 float32 float64 complex64 complex128",
+    "int16 int16 int16 int32 int64 int16 int32 int64 float64 float32 float64 complex64 complex128",
+    "int32 int32 int32 int32 int64 int32 int32 int64 float64 float64 float64 complex128 complex128",
+    "int64 int64 int64 int64 int64 int64 int64 int64 float64 float64 float64 complex128 complex128",
+    "uint8 int16 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128",
+    "uint16 int32 int32 int32 int64 uint16 uint16 uint32 uint64 float32 float64 complex64 complex128",
+    "uint32 int64 int64 int64 int64 uint32 uint32 uint32 uint64 float64 float64 complex128 complex128",
+    "uint64 float64 float64 float64 float64 uint64 uint64 uint64 uint64 float64 float64 complex128 "
+    "complex128",
+    "float32 float32 float32 float64 float64 float32 float32 float64 float64 float32 float64 complex64 "
+    "complex128",
+    "float64 float64 float64 float64 float64 float64 float64 float64 float64 float64 float64 complex128 "
+    "complex128",
+    "complex64 complex64 complex64 complex128 complex128 complex64 complex64 complex128 complex128 complex64 "
+    "complex128 complex64 complex128",
+    "complex128 complex128 complex128 complex128 complex128 complex128 complex128 complex128 complex128 "
+    "complex128 complex128 complex128 complex128",
 };
 
 DType dtype_at(int index) { return static_cast<DType>(index); }
@@ -68,6 +76,16 @@ TEST(DType, ParseNamesTheKnownOnes) {
   }
 }
 
+TEST(DType, ComplexDTypesAndTheirParts) {
+  EXPECT_EQ(real_dtype(DType::complex64), DType::float32);
+  EXPECT_EQ(real_dtype(DType::complex128), DType::float64);
+  EXPECT_EQ(real_dtype(DType::int8), DType::int8);
+  EXPECT_EQ(complex_dtype(DType::float32), DType::complex64);
+  EXPECT_EQ(complex_dtype(DType::int8), DType::complex128);
+  EXPECT_TRUE(is_complex(DType::complex64) && !is_floating(DType::complex64) && is_inexact(DType::complex64));
+  EXPECT_TRUE(is_inexact(DType::float32) && !is_complex(DType::float64) && !is_inexact(DType::int64));
+}
+
 TEST(DType, ItemSizesAreThoseOfTheCppTypes) {
   for (int i = 0; i < kDTypeCount; ++i) {
     visit_dtype(dtype_at(i), [&]<class T>() { EXPECT_EQ(item_size(dtype_at(i)), sizeof(T)); });
@@ -86,6 +104,13 @@ TEST(Scalar, OfHigherKindDecides) {
   EXPECT_EQ(promote_scalar(DType::int8, Scalar(1.5)), DType::float64);
   EXPECT_EQ(promote_scalar(DType::bool_, Scalar(1.5)), DType::float64);
   EXPECT_EQ(promote_scalar(DType::bool_, Scalar(3)), DType::int64);
+  const Scalar imaginary(std::complex<double>(0, 1));
+  EXPECT_EQ(promote_scalar(DType::float32, imaginary), DType::complex64);
+  EXPECT_EQ(promote_scalar(DType::float64, imaginary), DType::complex128);
+  EXPECT_EQ(promote_scalar(DType::int8, imaginary), DType::complex128);
+  EXPECT_EQ(promote_scalar(DType::complex64, imaginary), DType::complex64);
+  EXPECT_EQ(promote_scalar(DType::complex64, Scalar(1.5)), DType::complex64);
+  EXPECT_EQ(promote_scalar(DType::complex64, Scalar(2)), DType::complex64);
 }
 
 TEST(Scalar, DefaultDType) {
@@ -94,6 +119,19 @@ TEST(Scalar, DefaultDType) {
   EXPECT_EQ(default_dtype(Scalar(std::uint64_t{5})), DType::int64);
   EXPECT_EQ(default_dtype(Scalar(UINT64_MAX)), DType::uint64);
   EXPECT_EQ(default_dtype(Scalar(0.5)), DType::float64);
+  EXPECT_EQ(default_dtype(Scalar(std::complex<double>(1, 2))), DType::complex128);
+}
+
+TEST(Scalar, ConvertsComplexNumbers) {
+  const Scalar value(std::complex<double>(1.5, -2));
+  EXPECT_EQ(value.to<std::complex<float>>(), std::complex<float>(1.5f, -2));
+  EXPECT_EQ(value.to<double>(), 1.5);
+  EXPECT_TRUE(Scalar(std::complex<double>(0, 2)).to<bool>());
+  EXPECT_FALSE(Scalar(std::complex<double>(0, -0.0)).to<bool>());
+  EXPECT_EQ(Scalar(3).to<std::complex<double>>(), std::complex<double>(3, 0));
+  EXPECT_EQ(value, Scalar(std::complex<double>(1.5, -2)));
+  EXPECT_FALSE(value == Scalar(std::complex<double>(1.5, 2)));
+  EXPECT_FALSE(value == Scalar(1.5));
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ void copy_elements(const KernelContext& context) {
 }
 
 inline void copy_kernel(const KernelContext& context) {
-  visit_dtype(context.output().dtype(), [&]<class To>() {
-    visit_dtype(context.input(0).dtype(), [&]<class From>() { copy_elements<To, From>(context); });
+  visit_real_dtype(context.output().dtype(), [&]<class To>() {
+    visit_real_dtype(context.input(0).dtype(), [&]<class From>() { copy_elements<To, From>(context); });
   });
 }
 
@@ -63,7 +63,7 @@ inline void copy_kernel(const KernelContext& context) {
 template <class Function>
 KernelFn binary_kernel(Function function) {
   return [function](const KernelContext& context) {
-    visit_dtype(context.output().dtype(), [&]<class T>() {
+    visit_real_dtype(context.output().dtype(), [&]<class T>() {
       if constexpr (std::is_same_v<T, bool>) {
         throw KernelError("test kernels take no bool");
       } else {
