@@ -14,10 +14,16 @@ struct ComplexAbsolute {
   THALWEG_HD float operator()(Complex<float> x) const {
     double real = x.real;
     double imag = x.imag;
-    auto size = static_cast<float>(sqrt(real * real + imag * imag));
+    auto size = static_cast<float>(sqrt(rounded(real * real) + rounded(imag * imag)));
     return fabsf(x.real) == INFINITY || fabsf(x.imag) == INFINITY ? INFINITY : size;
   }
-  THALWEG_HD double operator()(Complex<double> x) const { return hypot(x.real, x.imag); }
+  /// Where squares neither overflow nor vanish, the formula is as accurate as hypot and several times faster.
+  THALWEG_HD double operator()(Complex<double> x) const {
+    double real = fabs(x.real);
+    double imag = fabs(x.imag);
+    bool plain = (real > 1e-140 || imag > 1e-140) && real < 1e150 && imag < 1e150;
+    return plain ? sqrt(rounded(real * real) + rounded(imag * imag)) : hypot(real, imag);
+  }
 };
 
 /// x / abs(x), 0 for 0. A NaN in either part gives NaN in both, as the array API standard says (NumPy looks
@@ -50,7 +56,7 @@ struct ComplexReciprocal {
   THALWEG_HD Complex<T> operator()(Complex<T> x) const {
     bool by_real = Absolute{}(x.imag) <= Absolute{}(x.real);
     T ratio = by_real ? x.imag / x.real : x.real / x.imag;
-    T divisor = by_real ? x.real + x.imag * ratio : x.real * ratio + x.imag;
+    T divisor = by_real ? x.real + rounded(x.imag * ratio) : rounded(x.real * ratio) + x.imag;
     return {(by_real ? T(1) : ratio) / divisor, -(by_real ? ratio : T(1)) / divisor};
   }
 };

@@ -53,7 +53,7 @@ std::string text(std::complex<double> value) { return to_string(AttrValue(Scalar
 TEST(Complex, ProductsAndQuotientsAreThePlainFormulas) {
   using C = std::complex<double>;
   // C and C++ would recover infinities from the NaN.
-  EXPECT_EQ(text(only<double>("multiply", {C(kInf, 0), C(1, 1)})), "(nan+nanj)");
+  EXPECT_EQ(text(only<double>("multiply", {C(kInf, 0), C(1, 0)})), "(inf+nanj)");
   EXPECT_EQ(text(only<double>("multiply", {C(1, 2), C(3, 4)})), "(-5+10j)");
   EXPECT_EQ(text(only<double>("divide", {C(-5, 10), C(3, 4)})), "(1+2j)");
   EXPECT_EQ(text(only<double>("divide", {C(1, 0), C(0, 0)})), "(inf+nanj)");
