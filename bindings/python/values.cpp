@@ -52,7 +52,14 @@ std::int64_t to_integer(PyObject* object) {
   return value;
 }
 
-bool is_integer_like(PyObject* object) noexcept { return PyLong_Check(object) || PyIndex_Check(object); }
+/// An int or what works as one. Arrays have __index__ whatever their size: those with a length are none.
+bool is_integer_like(PyObject* object) noexcept {
+  if (PyLong_Check(object)) return true;
+  if (!PyIndex_Check(object)) return false;
+  const bool has_length = PySequence_Check(object) && PySequence_Size(object) >= 0;
+  PyErr_Clear();
+  return !has_length;
+}
 
 [[noreturn]] void refuse(const Op& op, const AttrSpec& spec, const char* expected, PyObject* object) {
   throw AttributeError(op.name + ": '" + spec.name + "' must be " + expected + ", not " + type_name(object));

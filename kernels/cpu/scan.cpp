@@ -58,15 +58,14 @@ class Scan {
   }
 
   void scan_row(const In* in, Out* out) const noexcept {
-    Out value = first_;
     if (initial_) {
-      *out = value;
+      *out = first_;
       out += out_stride_;
-    } else if (length_ > 0) {
-      // The first element as it is: 0 + -0.0 would be 0.
-      *out = value = static_cast<Out>(*in);
     }
-    for (std::int64_t i = initial_ ? 0 : 1; i < length_; ++i) {
+    if (length_ == 0) return;
+    // The first element as it is: 0 + -0.0 would be 0, and 1 times a complex infinity has a nan in it.
+    Out value = *out = static_cast<Out>(*in);
+    for (std::int64_t i = 1; i < length_; ++i) {
       value = Combine{}(value, static_cast<Out>(in[i * in_stride_]));
       out[i * out_stride_] = value;
     }
@@ -85,10 +84,10 @@ class Scan {
     if (initial_) {
       each_column(begin, end, in, out, [&](const In*, Out* to) { *to = first_; });
       out += out_stride_;
-    } else if (length_ > 0) {
-      each_column(begin, end, in, out, [&](const In* from, Out* to) { *to = static_cast<Out>(*from); });
     }
-    for (std::int64_t i = initial_ ? 0 : 1; i < length_; ++i) {
+    if (length_ == 0) return;
+    each_column(begin, end, in, out, [&](const In* from, Out* to) { *to = static_cast<Out>(*from); });
+    for (std::int64_t i = 1; i < length_; ++i) {
       each_column(begin, end, in + i * in_stride_, out + i * out_stride_, [&](const In* from, Out* to) {
         *to = Combine{}(to[-out_stride_], static_cast<Out>(*from));
       });

@@ -210,3 +210,17 @@ def test_numpy_integers_are_integers():
     check(tw.moveaxis(x, np.int64(0), np.int64(1)), np.moveaxis(array, 0, 1))
     assert tw.rand(np.int64(2), np.int64(3)).shape == (2, 3)
     assert tw.uniform(np.int64(2)).shape == (2,)
+
+
+def test_arrays_beside_tensors_and_positional_axes():
+    x, array = tw.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)
+    check(tw.concat([x, array], 1), np.concatenate([array, array], 1))
+    check(tw.stack([array, x], 1), np.stack([array, array], 1))
+    check(tw.take(x, np.asarray([0, 1]), 0), array)
+    check(x.take(np.asarray([[1], [0]]), 1), np.take(array, [[1], [0]], 1))
+    check(tw.sum(x, 0), array.sum(0))
+    check(tw.flip(x, 0), np.flip(array, 0))
+    check(tw.roll(x, 1, 1), np.roll(array, 1, 1))
+    check(tw.zeros((2,), tw.int32), np.zeros(2, "int32"))
+    assert tw.zeros(np.asarray([2, 3])).shape == (2, 3)
+    assert tw.rand(np.asarray([2, 3])).shape == (2, 3)

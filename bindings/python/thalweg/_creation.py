@@ -37,7 +37,7 @@ _PYTHON_DATA = (bool, int, float, complex, list, tuple)
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
     """The values of x as another dtype, with NumPy's casts. copy=False gives x itself where nothing
     changes."""
-    require_tensor("astype", x)
+    x = require_tensor("astype", x)
     dtype = _C.dtype(dtype)
     if dtype != x.dtype or (copy and device is None):
         x = _astype(x, dtype=dtype)
@@ -47,13 +47,14 @@ def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceL
 
 
 def asarray(
-    obj: Any, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None
+    obj: Any, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Tensor:
     """A tensor of a number, nested lists, an array, a buffer or an object with __dlpack__.
 
-    Without dtype Python's bool, int and float give bool, int64 (uint64 above 2**63 - 1) and float32; arrays and
-    NumPy's scalars keep their dtype. device is that of the result, cpu:0 by default. Raises ShapeError for rows of
-    different lengths, OverflowError for an int out of range, DTypeError for what holds no numbers.
+    Without dtype Python's bool, int, float and complex give bool, int64 (uint64 above 2**63 - 1), float32
+    and complex64; arrays and NumPy's scalars keep their dtype. device is that of the result, cpu:0 by
+    default. Raises ShapeError for rows of different lengths, OverflowError for an int out of range,
+    DTypeError for what holds no numbers.
 
     Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that
     tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
@@ -93,7 +94,7 @@ def _stack(lists: Any, device: Any) -> Tensor:
     return _concat(*(_expand_dims(each, axis=0) for each in parts), axis=0)
 
 
-def tensor(data: Any, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def tensor(data: Any, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """As asarray, always a copy."""
     return asarray(data, dtype=dtype, device=device, copy=True)
 
@@ -154,28 +155,28 @@ def _has_buffer(obj: Any) -> bool:
     return True
 
 
-def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """A tensor of the shape whose values are whatever its memory held (float32 by default)."""
     return _empty(shape=shape, dtype="float32" if dtype is None else dtype, device=device)
 
 
-def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """A tensor of zeros (float32 by default)."""
     return _full(shape=shape, value=0, dtype="float32" if dtype is None else dtype, device=device)
 
 
-def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """A tensor of ones (float32 by default)."""
     return _full(shape=shape, value=1, dtype="float32" if dtype is None else dtype, device=device)
 
 
 @documented(
     _full,
-    "A complex number without dtype gives complex64; fill_value may also be a 0-d tensor; NumPy's scalars keep "
-    "their dtype.",
+    "A complex number without dtype gives complex64; NumPy's scalars keep their dtype. fill_value may "
+    "also be a 0-d tensor.",
 )
 def full(
-    shape: Shape, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+    shape: Shape, fill_value: Scalar, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
     if isinstance(fill_value, Tensor):
         return _full_of_tensor("full", shape, fill_value, dtype, device)
@@ -213,7 +214,7 @@ def _is_integer(number: Any) -> bool:
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """As empty, with the shape, dtype and device of x."""
-    require_tensor("empty_like", x)
+    x = require_tensor("empty_like", x)
     return _empty(
         shape=x.shape,
         dtype=x.dtype if dtype is None else dtype,
@@ -223,13 +224,13 @@ def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLi
 
 def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """As zeros, with the shape, dtype and device of x."""
-    require_tensor("zeros_like", x)
+    x = require_tensor("zeros_like", x)
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """As ones, with the shape, dtype and device of x."""
-    require_tensor("ones_like", x)
+    x = require_tensor("ones_like", x)
     return full_like(x, 1, dtype=dtype, device=device)
 
 
@@ -237,7 +238,7 @@ def full_like(
     x: Tensor, /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """As full, with the shape, dtype and device of x."""
-    require_tensor("full_like", x)
+    x = require_tensor("full_like", x)
     if isinstance(fill_value, Tensor):
         dtype = x.dtype if dtype is None else dtype
         device = x.device if device is None else device

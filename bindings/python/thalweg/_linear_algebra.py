@@ -13,6 +13,7 @@ from thalweg._operations import axis_of, documented, require_tensor
 from thalweg._typing import Any, Tensor
 
 _matmul = op("matmul")
+_conj = op("conj")
 _multiply = op("multiply")
 _permute_dims = op("permute_dims")
 _reshape = op("reshape")
@@ -74,8 +75,8 @@ def _paired_axes(x1: Tensor, x2: Tensor, axes: Any) -> tuple[list[int], list[int
     return first, second
 
 
-def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of products of x1 and x2 along an axis, whose sizes must agree; the other axes broadcast.
+def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
+    """The sums of products of conj(x1) and x2 along an axis of one size; the other axes broadcast.
 
     The result has the promoted dtype. Raises ShapeError where the sizes differ and IndexError for an axis
     out of range. Array API standard, linear algebra functions.
@@ -86,7 +87,10 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         raise _C.ValueError(f"vecdot: axis {axis} must be negative where x1 and x2 differ in dimensions")
     if x1.shape[first] != x2.shape[second]:
         raise _C.ShapeError(f"vecdot: shapes {x1.shape} and {x2.shape} differ in size along axis {axis}")
-    product = _multiply(_axis_last(x1, first), _axis_last(x2, second))
+    left = _axis_last(x1, first)
+    if left.dtype.kind == "complex floating":
+        left = _conj(left)
+    product = _multiply(left, _axis_last(x2, second))
     return _sum(product, axis=-1, dtype=product.dtype)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import axis_of, documented, require_tensor, shape_of
+from thalweg._operations import axis_of, documented, is_index, require_tensor, shape_of
 from thalweg._typing import Any, Axis, Operand, Shape, Tensor
 
 _reshape = op("reshape")
@@ -36,11 +36,15 @@ def _tensors(name: str, arrays: Sequence[Operand]) -> list[Tensor]:
         arrays = builtins.list(arrays)
     if not isinstance(arrays, (list, tuple)):
         raise _C.DTypeError(f"{name}: expected a list or tuple of tensors, not {type(arrays).__name__}")
-    return [require_tensor(name, each) for each in arrays]
+    return [_C.from_buffer(each) if _is_array(each) else require_tensor(name, each) for each in arrays]
+
+
+def _is_array(x: object) -> bool:
+    return not isinstance(x, Tensor) and hasattr(x, "__array__") and hasattr(x, "ndim")
 
 
 def _positions(name: str, axes: Shape, rank: int) -> list[int]:
-    given = [axes] if hasattr(axes, "__index__") else builtins.list(axes)
+    given = [axes] if is_index(axes) else builtins.list(axes)
     positions = [axis_of(name, axis, rank) for axis in given]
     if len(set(positions)) != len(positions):
         raise _C.ValueError(f"{name}: axes {axes} name an axis twice")
@@ -81,7 +85,7 @@ def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
 
 def moveaxis(x: Tensor, source: Shape, destination: Shape, /) -> Tensor:
     """x with some axes moved to other positions; the others keep their order. Shares x's bytes."""
-    require_tensor("moveaxis", x)
+    x = require_tensor("moveaxis", x)
     sources = _positions("moveaxis", source, x.ndim)
     targets = _positions("moveaxis", destination, x.ndim)
     if len(sources) != len(targets):
@@ -132,24 +136,24 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
 
 
 @documented(_flip)
-def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
+def flip(x: Tensor, /, axis: Axis = None) -> Tensor:
     return _flip(x, axis=axis)
 
 
 @documented(_roll)
-def roll(x: Tensor, /, shift: int | Sequence[int], *, axis: Axis = None) -> Tensor:
+def roll(x: Tensor, /, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
     return _roll(x, shift=shift, axis=axis)
 
 
 @documented(_concat)
-def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
     tensors = _tensors("concat", arrays)
     if axis is None:
         return _concat(*(_reshape(each, shape=-1) for each in tensors), axis=0)
     return _concat(*tensors, axis=axis)
 
 
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
     """The tensors, all of one shape, joined along a new axis. Raises ShapeError where shapes differ."""
     tensors = _tensors("stack", arrays)
     if not tensors:
@@ -161,7 +165,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     return _concat(*(_expand_dims(each, axis=axis) for each in tensors), axis=axis)
 
 
-def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The parts of x along an axis, without that axis. They share x's bytes."""
     position = axis_of("unstack", axis, require_tensor("unstack", x).ndim)
     before = (slice(None),) * position
@@ -176,7 +180,7 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
     """
     position = axis_of("split", axis, require_tensor("split", x).ndim)
     size = x.shape[position]
-    if hasattr(indices_or_sections, "__index__"):
+    if is_index(indices_or_sections):
         parts = operator.index(indices_or_sections)
         if parts < 1 or size % parts != 0:
             raise _C.ShapeError(f"split: axis {axis} of size {size} does not divide into {parts} equal parts")
@@ -188,7 +192,7 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
     return [x[(*before, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
-def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tensor:
     """x with each element along an axis repeated; None repeats the elements of x in C order.
 
     repeats: an int, or a 1-d tensor of integers with a number for each element (or one for all). Waits for
@@ -197,7 +201,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
     Array API standard, manipulation functions.
     """
-    require_tensor("repeat", x)
+    x = require_tensor("repeat", x)
     if axis is None:
         x, axis = _reshape(x, shape=-1), 0
     axis = axis_of("repeat", axis, x.ndim)
@@ -248,7 +252,7 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
 
     Array API standard, manipulation functions.
     """
-    require_tensor("tile", x)
+    x = require_tensor("tile", x)
     counts = shape_of("tile", repetitions)
     if builtins.min(counts, default=0) < 0:
         raise _C.ValueError(f"tile: repetitions {counts} must not be negative")
@@ -264,14 +268,14 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
 
 
 @documented(_take)
-def take(x: Tensor, indices: Tensor | Sequence[int], /, *, axis: int | None = None) -> Tensor:
+def take(x: Tensor, indices: Tensor | Sequence[int], /, axis: int | None = None) -> Tensor:
     if isinstance(indices, (list, tuple)):
         device = require_tensor("take", x).device
         nested = _C.from_nested(indices, dtype=None if indices else "int64", device=device)
         if nested is None:
             nested = _C.from_buffer(_C.array_of_mixed("take", indices), device=device)
         indices = nested
-    elif not isinstance(indices, Tensor) and hasattr(indices, "__index__"):
+    elif not isinstance(indices, Tensor) and is_index(indices):
         device = require_tensor("take", x).device
         indices = _C.from_nested(operator.index(indices), dtype="int64", device=device)
     return _take(x, indices, axis=axis)

@@ -43,11 +43,15 @@ def axis_of(name: str, axis: Any, rank: int) -> int:
     return position
 
 
+def is_index(x: Any) -> bool:
+    """True for an int and what works as one. Arrays have __index__ whatever their size."""
+    return hasattr(x, "__index__") and getattr(x, "ndim", 0) == 0
+
+
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """A shape given as an int or a sequence of ints."""
     try:
-        single = hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0
-        sizes = (operator.index(shape),) if single else tuple(operator.index(size) for size in shape)
+        sizes = (operator.index(shape),) if is_index(shape) else tuple(operator.index(size) for size in shape)
     except TypeError:
         raise _C.DTypeError(f"{name}: shape must be an int or a tuple of ints, not {shape!r}") from None
     if builtins.any(size >= 2**63 for size in sizes):

@@ -28,7 +28,7 @@ _not_equal = op("not_equal")
 
 
 @documented(_sum)
-def sum(x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def sum(x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     return _sum(x, axis=axis, keepdims=keepdims, dtype=dtype)
 
 
@@ -40,52 +40,52 @@ def prod(
 
 
 @documented(_mean)
-def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _mean(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_var)
-def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     return _var(x, axis=axis, keepdims=keepdims, correction=correction)
 
 
 @documented(_std)
-def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     return _std(x, axis=axis, keepdims=keepdims, correction=correction)
 
 
 @documented(_max)
-def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _max(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_min)
-def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _min(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_any)
-def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _any(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_all)
-def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _all(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_argmax)
-def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     return _argmax(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_argmin)
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     return _argmin(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_count_nonzero)
-def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _count_nonzero(x, axis=axis, keepdims=keepdims)
 
 

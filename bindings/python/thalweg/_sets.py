@@ -11,6 +11,7 @@ from thalweg._inspection import result_type
 from thalweg._operations import require_tensor
 from thalweg._typing import Operand, Tensor
 
+_add = op("add")
 _argsort = op("argsort")
 _astype = op("astype")
 _concat = op("concat")
@@ -20,12 +21,16 @@ _empty = op("empty")
 _equal = op("equal")
 _full = op("full")
 _index_assign = op("index_assign")
+_isnan = op("isnan")
 _less = op("less")
 _logical_and = op("logical_and")
 _logical_not = op("logical_not")
 _minimum = op("minimum")
+_multiply = op("multiply")
 _nonzero = op("nonzero")
 _not_equal = op("not_equal")
+_imag = op("imag")
+_real = op("real")
 _reshape = op("reshape")
 _searchsorted = op("searchsorted")
 _sort = op("sort")
@@ -61,7 +66,7 @@ def unique_values(x: Tensor, /) -> Tensor:
 
     Array API standard, set functions.
     """
-    ordered = _sort(_flat("unique_values", x))
+    ordered = _sorted(_flat("unique_values", x))
     return ordered[_run_starts(ordered)]
 
 
@@ -70,7 +75,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
     Array API standard, set functions.
     """
-    ordered = _sort(_flat("unique_counts", x))
+    ordered = _sorted(_flat("unique_counts", x))
     places = _places(_run_starts(ordered))
     return UniqueCounts(_take(ordered, places, axis=0), _run_lengths(places, x.size))
 
@@ -97,6 +102,33 @@ def _flat(name: str, x: Tensor) -> Tensor:
     return _reshape(require_tensor(name, x), shape=-1)
 
 
+def _order(flat: Tensor) -> Tensor:
+    """Positions in ascending order; of complex values by the real and then the imaginary part, those with a
+    nan in one of them last, as in NumPy."""
+    if flat.dtype.kind != "complex floating":
+        return _argsort(flat)
+    real, imag = _real(flat), _imag(flat)
+    nans = _add(_multiply(_astype(_isnan(real), dtype="int8"), 2), _isnan(imag))
+    order = _argsort(imag)
+    for key in (real, nans):
+        order = _take(order, _argsort(_take(key, order, axis=0)), axis=0)
+    return order
+
+
+def _sorted(flat: Tensor) -> Tensor:
+    if flat.dtype.kind != "complex floating":
+        return _sort(flat)
+    return _take(flat, _order(flat), axis=0)
+
+
+def _ranks(flat: Tensor) -> Tensor:
+    """For each element how many different values are smaller. Does not wait."""
+    order = _order(flat)
+    starts = _run_starts(_take(flat, order, axis=0))
+    which = _subtract(_cumulative_sum(starts), 1)
+    return _index_assign(_empty(shape=flat.shape, dtype="int64", device=flat.device), which, order, axes=0)
+
+
 def _run_starts(ordered: Tensor) -> Tensor:
     """True where a sorted tensor has another value than in front."""
     first = _full(shape=min(ordered.size, 1), value=True, device=ordered.device)
@@ -114,7 +146,7 @@ def _run_lengths(places: Tensor, size: int) -> Tensor:
 
 def _unique(name: str, x: Tensor) -> UniqueAll:
     flat = _flat(name, x)
-    order = _argsort(flat)
+    order = _order(flat)
     ordered = _take(flat, order, axis=0)
     starts = _run_starts(ordered)
     places = _places(starts)
@@ -155,6 +187,12 @@ def _isin(x1: Tensor, x2: Tensor) -> Tensor:
     if x1.dtype == "uint64" and x2.dtype.kind == "signed integer":
         return _logical_and(_isin(_astype(x1, dtype="int64"), x2), _less(x1, 2**63))
     dtype = result_type(x1, x2)
+    if "complex" in str(dtype):
+        # Compared by ranks among both: complex values have no order to search in.
+        both = [_reshape(_astype(each, dtype=dtype), shape=-1) for each in (x1, x2)]
+        ranks = _ranks(_concat(*both, axis=0))
+        found = _isin(ranks[: x1.size], ranks[x1.size :])
+        return _reshape(found, shape=x1.shape)
     values = _sort(_reshape(_astype(x2, dtype=dtype), shape=-1))
     place = _minimum(_searchsorted(values, x1), values.size - 1)
     return _equal(_take(values, place, axis=0), x1)

@@ -20,12 +20,12 @@ _nonzero = op("nonzero")
 
 
 @documented(_sort, "stable: a sort that need not be stable is a stable one too.")
-def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     return _sort(x, axis=axis, descending=descending)
 
 
 @documented(_argsort, "stable: a sort that need not be stable is a stable one too.")
-def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     return _argsort(x, axis=axis, descending=descending)
 
 
@@ -46,7 +46,7 @@ def searchsorted(
 
 
 @documented(_take_along_axis)
-def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     return _take_along_axis(x, indices, axis=axis)
 
 
