@@ -357,6 +357,7 @@ void EagerGraphExecutor::settle() noexcept {
   for (;;) {
     const std::uint64_t finished = progress_.finished();
     drain();
+    if (!queue_.empty()) continue;
     if (graph_.empty()) break;
     if (runner_->parked() > 0) runner_->retry_parked();
     if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
