@@ -40,12 +40,14 @@ struct Divide {
 
 /// Rounds towards minus infinity. Integers: x // 0 is 0, the smallest // -1 wraps. Floating: NumPy's and
 /// Python's rule, which starts from the exact remainder, so that a == b * (a // b) + a % b as nearly as
-/// possible.
+/// possible. With an infinity or 0 the quotient itself, as the array API standard has it.
 struct FloorDivide {
   template <class T>
   THALWEG_HD T operator()(T a, T b) const {
     if constexpr (kIsFloating<T>) {
-      if (b == T(0)) return a / b;
+      constexpr T kInfinity = static_cast<T>(INFINITY);
+      const bool infinite = a == kInfinity || a == -kInfinity || b == kInfinity || b == -kInfinity;
+      if (b == T(0) || infinite) return a / b;
       T rest = modulo(a, b);
       T quotient = (a - rest) / b;
       if (rest != T(0) && (b < T(0)) != (rest < T(0))) quotient -= T(1);

@@ -41,11 +41,18 @@ THALWEG_COMPLEX_UNARY(Acos, cacos)
 THALWEG_COMPLEX_UNARY(Atan, catan)
 THALWEG_COMPLEX_UNARY(Sinh, csinh)
 THALWEG_COMPLEX_UNARY(Cosh, ccosh)
-THALWEG_COMPLEX_UNARY(Tanh, ctanh)
 THALWEG_COMPLEX_UNARY(Asinh, casinh)
 THALWEG_COMPLEX_UNARY(Acosh, cacosh)
 THALWEG_COMPLEX_UNARY(Atanh, catanh)
 #undef THALWEG_COMPLEX_UNARY
+
+/// At an infinite real part C gives the zero the sign of sin(2 y), the array API standard that of y.
+struct Tanh {
+  Number operator()(Number x) const {
+    if (!isinf(x.real) || !isfinite(x.imag)) return from_c(__builtin_ctanh(to_c(x)));
+    return {copysign(1.0, x.real), copysign(0.0, x.imag)};
+  }
+};
 
 /// exp(x) - 1. Near 0 by parts that do not cancel; elsewhere, overflow and special cases included, from exp.
 struct Expm1 {
