@@ -62,7 +62,8 @@ struct Expm1 {
       return {power.real - 1, power.imag};
     }
     const double half = sin(x.imag / 2);
-    return {::expm1(x.real) * cos(x.imag) - 2 * half * half, exp(x.real) * sin(x.imag)};
+    // + 0: of -0 too the standard makes 0.
+    return {::expm1(x.real) * cos(x.imag) - 2 * half * half + 0.0, exp(x.real) * sin(x.imag)};
   }
 };
 

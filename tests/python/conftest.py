@@ -1,9 +1,14 @@
 # conftest.py: what all Python tests share.
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 import thalweg as tw
+
+# A job that a script starts in the background ignores SIGINT; the tests of Ctrl-C need Python's own handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REAL = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
