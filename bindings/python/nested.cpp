@@ -61,14 +61,15 @@ class NestedReader {
     const bool subclass = (PyFloat_Check(object) && !PyFloat_CheckExact(object)) ||
                           (PyComplex_Check(object) && !PyComplex_CheckExact(object));
     if (subclass && PyObject_HasAttrString(object, "dtype")) return false;
-    if (thalweg::python::beyond_64_bits(object) != 0) {
+    int beyond = 0;
+    const std::optional<Scalar> scalar = to_scalar(object, &beyond);
+    if (beyond != 0) {
       const double rounded = PyLong_AsDouble(object);
       if (rounded == -1 && PyErr_Occurred()) throw_python_error();
       beyond_64_bits = true;
       values.push_back(Scalar(rounded));
       return true;
     }
-    const std::optional<Scalar> scalar = to_scalar(object);
     if (!scalar) return false;
     if (scalar->kind() >= DTypeKind::floating) {
       widest = std::max(widest, scalar->kind());

@@ -62,12 +62,11 @@ bool is_comparison(std::string_view op) noexcept {
 }
 
 Tensor to_operand(Engine& engine, std::string_view op, PyObject* object, DType other, Device device) {
-  if (const int sign = beyond_64_bits(object)) {
-    return constant_of_large(engine, op, object, sign, other, device);
-  }
-  if (const std::optional<Scalar> scalar = to_scalar(object)) {
+  int beyond = 0;
+  if (const std::optional<Scalar> scalar = to_scalar(object, &beyond)) {
     return constant(engine, op, *scalar, promote_scalar(other, *scalar), device);
   }
+  if (beyond != 0) return constant_of_large(engine, op, object, beyond, other, device);
   if (!is_array(object)) refuse(op, object);
   return copy_from_buffer(engine, object, std::nullopt, device);
 }

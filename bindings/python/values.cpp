@@ -219,31 +219,30 @@ Scalar to_complex(PyObject* object) {
   return Scalar(std::complex<double>(value.real, value.imag));
 }
 
-std::optional<Scalar> to_scalar(PyObject* object) {
+std::optional<Scalar> to_scalar(PyObject* object, int* beyond) {
+  *beyond = 0;
   if (PyFloat_Check(object)) return Scalar(PyFloat_AS_DOUBLE(object));
   if (PyBool_Check(object)) return Scalar(object == Py_True);
   if (PyComplex_Check(object)) return to_complex(object);
   if (!PyLong_Check(object)) return std::nullopt;
-  int overflow = 0;
-  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  const long long value = PyLong_AsLongLongAndOverflow(object, beyond);
   if (value == -1 && PyErr_Occurred()) throw_python_error();
-  if (overflow == 0) return Scalar(static_cast<std::int64_t>(value));
-  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
-  if (overflow < 0 || (large == ~0ull && PyErr_Occurred())) {
+  if (*beyond == 0) return Scalar(static_cast<std::int64_t>(value));
+  if (*beyond < 0) return std::nullopt;
+  const unsigned long long large = PyLong_AsUnsignedLongLong(object);
+  if (large == ~0ull && PyErr_Occurred()) {
     PyErr_Clear();
-    raise_python(PyExc_OverflowError, "Python integer does not fit in 64 bits");
+    return std::nullopt;
   }
+  *beyond = 0;
   return Scalar(static_cast<std::uint64_t>(large));
 }
 
-int beyond_64_bits(PyObject* object) noexcept {
-  if (!PyLong_Check(object)) return 0;
-  int overflow = 0;
-  PyLong_AsLongLongAndOverflow(object, &overflow);
-  if (overflow <= 0) return overflow;
-  const bool fits = PyLong_AsUnsignedLongLong(object) != ~0ull || !PyErr_Occurred();
-  PyErr_Clear();
-  return fits ? 0 : 1;
+std::optional<Scalar> to_scalar(PyObject* object) {
+  int beyond = 0;
+  std::optional<Scalar> scalar = to_scalar(object, &beyond);
+  if (beyond != 0) raise_python(PyExc_OverflowError, "Python integer does not fit in 64 bits");
+  return scalar;
 }
 
 py::object from_scalar(const Scalar& scalar) {

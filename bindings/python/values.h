@@ -30,8 +30,8 @@ py::tuple to_tuple(const Dims& dims, std::int64_t factor = 1);
 /// The Scalar of a Python bool, int, float or complex (and their subclasses); nothing for other objects.
 /// Throws OverflowError for an int beyond 64 bits.
 std::optional<Scalar> to_scalar(PyObject* object);
-/// -1 or 1 for an int below or above what 64 bits hold, else 0.
-int beyond_64_bits(PyObject* object) noexcept;
+/// The same, but sets `beyond` to -1 or 1 for an int below or above what 64 bits hold; nothing then.
+std::optional<Scalar> to_scalar(PyObject* object, int* beyond);
 /// The Scalar of a Python complex.
 Scalar to_complex(PyObject* object);
 py::object from_scalar(const Scalar& scalar);

@@ -11,11 +11,16 @@
 
 namespace thalweg {
 
+using ResolveSite = std::string (*)(SiteId);
+
+/// The user's line that `site` stands for, or empty.
+inline std::string site_text(ResolveSite resolve, SiteId site) {
+  return site != 0 && resolve != nullptr ? resolve(site) : std::string();
+}
+
 /// A kernel's failure. Immutable but for its counts; any thread.
 class Failure {
  public:
-  using ResolveSite = std::string (*)(SiteId);
-
   Failure(std::exception_ptr error, std::string op_name, Device device, SiteId site,
           std::uint64_t operator_id, ResolveSite resolve_site)
       : exception(std::move(error)),
@@ -26,9 +31,7 @@ class Failure {
         resolve_site_(resolve_site) {}
 
   /// The user's line, or empty. Needs no engine: a failed value may be read after its engine is gone.
-  std::string site_text() const {
-    return site != 0 && resolve_site_ != nullptr ? resolve_site_(site) : std::string();
-  }
+  std::string site_text() const { return thalweg::site_text(resolve_site_, site); }
   /// Throws it for a reader, and counts it as told: thalweg errors with operator, device and line in front,
   /// others as they were thrown.
   [[noreturn]] void raise();

@@ -127,23 +127,6 @@ void infer_slice_assign(InferContext& ctx) { check_value(ctx, resolve_region(ctx
 
 void infer_index_assign(InferContext& ctx) { check_value(ctx, indexed_shape(ctx, 2)); }
 
-void infer_mask_assign(InferContext& ctx) {
-  const Shape& shape = ctx.input(0).shape;
-  const Shape& mask = ctx.input(2).shape;
-  if (ctx.input(2).dtype != DType::bool_) {
-    throw DTypeError("mask_assign: the mask must be bool, not " + std::string(name(ctx.input(2).dtype)));
-  }
-  if (broadcast_shapes(ctx.name(), mask, shape) != shape) {
-    throw ShapeError("mask_assign: mask of shape " + to_string(mask) + " does not broadcast to shape " +
-                     to_string(shape));
-  }
-  if (ctx.input(1).rank() > ctx.input(0).rank()) {
-    throw ShapeError("mask_assign: value of shape " + to_string(ctx.input(1).shape) +
-                     " has more axes than shape " + to_string(shape));
-  }
-  check_value(ctx, shape);
-}
-
 void add_reads(OpRegistry& registry) {
   Op take;
   take.name = "take";
@@ -226,17 +209,6 @@ void add_writes(OpRegistry& registry) {
       "them. An index out of range fails the result with IndexError.\n\nWhat `x[i] = v` with integer arrays "
       "becomes.";
   registry.add(std::move(index_assign));
-  Op mask_assign;
-  mask_assign.name = "mask_assign";
-  mask_assign.inputs = {"x", "value", "mask"};
-  mask_assign.infer = infer_mask_assign;
-  mask_assign.alias_mask = 1;
-  mask_assign.ns_per_element = 0.5f;
-  mask_assign.doc =
-      "x with the elements where mask is true replaced by those of value.\n\nWhat x[mask] = value becomes. "
-      "value and mask (bool) broadcast to the shape of x, value is cast to its dtype.\n\nNumPy, boolean "
-      "array indexing.";
-  registry.add(std::move(mask_assign));
 }
 
 }  // namespace

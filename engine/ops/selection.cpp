@@ -1,5 +1,6 @@
-// selection.cpp: Ops that a mask's values direct: nonzero, mask_select, mask_scatter. How much a mask selects
-// is counted before (count_nonzero) and handed over as an attribute, so that inference knows the shape.
+// selection.cpp: Ops that a mask's values direct: nonzero, mask_select, mask_assign, mask_scatter. How much a
+// mask selects is counted before (count_nonzero) and handed over as an attribute, so that inference knows the
+// shape.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -46,6 +47,20 @@ Shape rest_behind_mask(const InferContext& ctx, std::size_t i) {
 void infer_mask_select(InferContext& ctx) {
   Shape shape = rest_behind_mask(ctx, 1);
   shape.insert(0, selected_count(ctx, ctx.input(1).numel()));
+  ctx.set_contiguous(0, shape, ctx.input(0).dtype);
+}
+
+void infer_mask_assign(InferContext& ctx) {
+  const Shape& shape = ctx.input(0).shape;
+  if (ctx.input(2).dtype != DType::bool_) {
+    throw DTypeError("mask_assign: the mask must be bool, not " + std::string(name(ctx.input(2).dtype)));
+  }
+  for (std::size_t i : {1, 2}) {
+    if (broadcast_shapes(ctx.name(), ctx.input(i).shape, shape) == shape) continue;
+    throw ShapeError("mask_assign: " + std::string(i == 1 ? "value" : "mask") + " of shape " +
+                     to_string(ctx.input(i).shape) + " does not broadcast to shape " + to_string(shape));
+  }
+  ctx.cast_input(1, ctx.input(0).dtype);
   ctx.set_contiguous(0, shape, ctx.input(0).dtype);
 }
 
@@ -99,6 +114,14 @@ void register_selection(OpRegistry& registry) {
               "indexing.");
   select.attributes = {count};
   registry.add(std::move(select));
+  Op assign =
+      make_op("mask_assign", {"x", "value", "mask"}, infer_mask_assign,
+              "x with the elements where mask is true replaced by those of value.\n\nWhat x[mask] = value "
+              "becomes. value and mask (bool) broadcast to the shape of x, value is cast to its dtype.\n\n"
+              "NumPy, boolean array indexing.");
+  assign.alias_mask = 1;
+  assign.ns_per_element = 0.5f;
+  registry.add(std::move(assign));
   Op scatter =
       make_op("mask_scatter", {"x", "value", "mask"}, infer_mask_scatter,
               "x with the elements where mask is true replaced by the rows of value in turn.\n\nWhat "

@@ -116,8 +116,7 @@ void Engine::Impl::check_accepting(const Op& op) const {
 }
 
 std::string Engine::Impl::site_text(SiteId site) const {
-  return site != 0 && options.hooks.resolve_site != nullptr ? options.hooks.resolve_site(site)
-                                                            : std::string();
+  return thalweg::site_text(options.hooks.resolve_site, site);
 }
 
 Engine::Engine(EngineOptions options, RegisterKernels register_kernels)
@@ -142,8 +141,7 @@ const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
 const OpRegistry& Engine::ops() const noexcept { return impl_->ops; }
 const EngineOptions& Engine::options() const noexcept { return impl_->options; }
 EngineMode Engine::mode() const noexcept {
-  const bool forked = impl_->eager != nullptr && impl_->eager->is_forked();
-  return forked ? EngineMode::synchronous : impl_->options.mode;
+  return impl_->raises_in_call() ? EngineMode::synchronous : impl_->options.mode;
 }
 
 // --- issue

@@ -62,7 +62,7 @@ class NaiveRunner {
   const KernelRegistry& kernels_;
   RunnerSupportedDevices devices_;
   FailureLog& failures_;
-  const Failure::ResolveSite resolve_site_;
+  const ResolveSite resolve_site_;
   std::vector<AllocatorOwner> allocators_;
   std::vector<std::unique_ptr<KernelStream>> compute_;
   std::vector<std::unique_ptr<KernelStream>> copy_;

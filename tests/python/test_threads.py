@@ -159,9 +159,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 
 def test_generators_shared_by_threads_give_every_counter_once():
-    generator = tw.Generator(5) if hasattr(tw, "Generator") else None
-    if generator is None:
-        pytest.skip("no generators")
+    generator = tw.Generator(5)
     pieces = [None] * 8
 
     def work(number):

@@ -124,9 +124,14 @@ def _sorted(flat: Tensor) -> Tensor:
 def _ranks(flat: Tensor) -> Tensor:
     """For each element how many different values are smaller. Does not wait."""
     order = _order(flat)
-    starts = _run_starts(_take(flat, order, axis=0))
+    return _inverse(order, _run_starts(_take(flat, order, axis=0)))
+
+
+def _inverse(order: Tensor, starts: Tensor) -> Tensor:
+    """For each element the number of the run that it is in."""
     which = _subtract(_cumulative_sum(starts), 1)
-    return _index_assign(_empty(shape=flat.shape, dtype="int64", device=flat.device), which, order, axes=0)
+    empty = _empty(shape=order.shape, dtype="int64", device=order.device)
+    return _index_assign(empty, which, order, axes=0)
 
 
 def _run_starts(ordered: Tensor) -> Tensor:
@@ -150,12 +155,10 @@ def _unique(name: str, x: Tensor) -> UniqueAll:
     ordered = _take(flat, order, axis=0)
     starts = _run_starts(ordered)
     places = _places(starts)
-    which = _subtract(_cumulative_sum(starts), 1)
-    inverse = _index_assign(_empty(shape=flat.shape, dtype="int64", device=x.device), which, order, axes=0)
     return UniqueAll(
         _take(ordered, places, axis=0),
         _take(order, places, axis=0),
-        _reshape(inverse, shape=x.shape),
+        _reshape(_inverse(order, starts), shape=x.shape),
         _run_lengths(places, x.size),
     )
 
@@ -187,7 +190,7 @@ def _isin(x1: Tensor, x2: Tensor) -> Tensor:
     if x1.dtype == "uint64" and x2.dtype.kind == "signed integer":
         return _logical_and(_isin(_astype(x1, dtype="int64"), x2), _less(x1, 2**63))
     dtype = result_type(x1, x2)
-    if "complex" in str(dtype):
+    if dtype.kind == "complex floating":
         # Compared by ranks among both: complex values have no order to search in.
         both = [_reshape(_astype(each, dtype=dtype), shape=-1) for each in (x1, x2)]
         ranks = _ranks(_concat(*both, axis=0))
