@@ -131,8 +131,11 @@ void GraphConstructor::bind() {
 }
 
 void GraphConstructor::record_with(void (*keep)(void*, OperatorRecord*), void* owner) noexcept {
-  keep_record_ = keep;
-  record_owner_ = owner;
+  // Written once: a thread that saw an earlier recording may still be reading them.
+  if (keep_record_ == nullptr) {
+    keep_record_ = keep;
+    record_owner_ = owner;
+  }
   recording_.store(true, std::memory_order_release);
 }
 

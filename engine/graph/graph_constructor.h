@@ -33,7 +33,8 @@ class GraphConstructor {
   std::uint64_t take_id() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_seq_cst); }
 
-  /// While set, every issued operator gets an OperatorRecord, handed over by `keep`.
+  /// Until `stop_recording`, every issued operator gets an OperatorRecord, handed over by `keep`: the same
+  /// function and owner at every call.
   void record_with(void (*keep)(void* owner, OperatorRecord* record), void* owner) noexcept;
   void stop_recording() noexcept { recording_.store(false, std::memory_order_release); }
 

@@ -79,7 +79,9 @@ void Engine::start_recording() {
   }
   const HostRelease release(impl_->options.hooks);
   keep_all_names(*impl_, true);
-  impl_->constructor.record_with(&keep, impl_.get());
+  std::lock_guard guard(impl_->record_lock);
+  // Unless another thread has stopped it already.
+  if (impl_->recording) impl_->constructor.record_with(&keep, impl_.get());
 }
 
 void Engine::stop_recording(std::ostream& out) {

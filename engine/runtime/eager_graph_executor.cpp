@@ -97,7 +97,7 @@ void EagerGraphExecutor::submit(Operator* op) {
   const Controller state = controller_.load(std::memory_order_seq_cst);
   if (mode_ == EngineMode::caller_driven) {
     const bool due = (id & (kCallerDrainEvery - 1)) < 2;
-    if (due && !EngineTask::active() && !baton_.exchange(true, std::memory_order_acquire)) {
+    if (due && !EngineTask::active() && grab_baton()) {
       drain();
       give_baton();
     }
@@ -172,6 +172,7 @@ void EagerGraphExecutor::admit(Operator* op, std::uint64_t mine) {
 /// For callers that must have it. Its holder may drain for milliseconds: sleep meanwhile, the cores are
 /// needed.
 void EagerGraphExecutor::take_baton() noexcept {
+  takers_.fetch_add(1, std::memory_order_seq_cst);
   for (int tries = 0; baton_.exchange(true, std::memory_order_acquire); ++tries) {
     if (tries < 64) {
       std::this_thread::yield();
@@ -180,6 +181,7 @@ void EagerGraphExecutor::take_baton() noexcept {
                             std::chrono::microseconds(200));
     }
   }
+  takers_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 /// Whoever gives the baton back looks at the queue again: a sender that came meanwhile may have relied on the

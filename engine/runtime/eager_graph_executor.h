@@ -78,13 +78,17 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void on_retirable(Operator* op) noexcept override { graph_.retire(op); }
 
   // The baton.
+  /// Those who must have it (`take_baton`) go first, however often others merely try.
   bool try_baton() noexcept {
-    if (!baton_.exchange(true, std::memory_order_acquire)) return true;
+    if (grab_baton()) return true;
     if (mode_ != EngineMode::caller_driven) return false;
     // Whoever inspects leaves the queue alone unless it reads this after giving the baton back; seq_cst on
     // both sides.
     wanted_.store(true, std::memory_order_seq_cst);
-    return !baton_.exchange(true, std::memory_order_seq_cst);
+    return grab_baton();
+  }
+  bool grab_baton() noexcept {
+    return takers_.load(std::memory_order_seq_cst) == 0 && !baton_.exchange(true, std::memory_order_seq_cst);
   }
   void take_baton() noexcept;
   void give_baton() noexcept;
@@ -134,6 +138,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
 
   MessageQueue queue_;
   alignas(64) std::atomic<bool> baton_{false};
+  std::atomic<int> takers_{0};  // threads in `take_baton`
   std::atomic<bool> wanted_{
       false};           // caller-driven: somebody did not get the baton since the last drain began
   LogicalGraph graph_;  // baton

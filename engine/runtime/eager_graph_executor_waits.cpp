@@ -273,6 +273,7 @@ void EagerGraphExecutor::after_fork_in_child() noexcept {
   new (&controller_wake_) std::condition_variable;
   static_cast<void>(runner_.release());  // its threads are gone: leaked, never joined
   baton_.store(false, std::memory_order_relaxed);
+  takers_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace thalweg
