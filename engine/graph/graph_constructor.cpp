@@ -82,8 +82,8 @@ std::int64_t now_ns() {
 
 }  // namespace
 
-/// One call on its way to becoming an Operator. Owns a reference on every input it inserted and on the
-/// outputs until `submit` took them.
+/// One call on its way to becoming an Operator. Owns a handle on every input it inserted and on the outputs
+/// until `submit` took them.
 struct GraphConstructor::Call {
   Call(const Op& op_, std::span<Operand* const> inputs_, Attributes attributes_, SiteId site_)
       : op(op_),
@@ -97,14 +97,14 @@ struct GraphConstructor::Call {
   }
   ~Call() {
     for (std::size_t i = 0; i < inputs.span().size(); ++i) {
-      if (owned[i]) inputs[i]->unref();
+      if (owned[i]) inputs[i]->drop_handle();
     }
     if (submitted) return;
     for (Operand* output : outputs.span()) {
       if (output == nullptr) continue;
-      // Nothing but this call knows the operand: drop the handle's and the producer's reference.
-      output->unref();
-      output->unref();
+      // Nothing but this call knows the operand.
+      output->drop_handle();
+      output->unref();  // the producer's reference
     }
   }
   Call(const Call&) = delete;
@@ -116,7 +116,7 @@ struct GraphConstructor::Call {
   Attributes attributes;
   SiteId site;
   Scratch<Operand*> inputs;
-  Scratch<bool> owned;  // inputs inserted by the call, whose reference goes to the operator
+  Scratch<bool> owned;  // inputs inserted by the call, whose handle becomes the operator's reference
   Scratch<Operand*> outputs;
   Scratch<InputRequest> requests;
   Device device;
@@ -200,8 +200,7 @@ void GraphConstructor::prepare_inputs(Call& call) {
     if (op == nullptr)
       throw EngineError(call.op.name + ": needs astype, contiguous and to_device to be registered");
     Operand* inserted = insert(*op, call.inputs[i], std::move(attributes), call.site);
-    inserted->forget_handle();  // the handle's reference becomes the operator's
-    if (call.owned[i]) call.inputs[i]->unref();
+    if (call.owned[i]) call.inputs[i]->drop_handle();
     call.inputs[i] = inserted;
     call.owned[i] = true;
   };
@@ -234,7 +233,8 @@ Operator* GraphConstructor::assemble(Call& call) {
   auto inputs = op->inputs();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     inputs[i] = call.inputs[i];
-    if (!call.owned[i] && !(call.in_place && i == 0)) inputs[i]->ref();
+    inputs[i]->add_consumer();
+    if (call.owned[i]) inputs[i]->drop_handle();
     call.owned[i] = false;
   }
   op->id = next_id_.fetch_add(call.op.outputs, std::memory_order_relaxed);
@@ -266,16 +266,18 @@ void GraphConstructor::attach_record(Operator& op) {
   keep_record_(record_owner_, record.release());
 }
 
-void GraphConstructor::submit(Call& call) {
+/// `replaced` loses its handle once the operator has its references, and before it can run.
+void GraphConstructor::submit(Call& call, Operand* replaced) {
   Operator* op = assemble(call);
   call.submitted = true;
+  if (replaced != nullptr) replaced->drop_handle();
   if (recording_.load(std::memory_order_acquire)) [[unlikely]]
     attach_record(*op);
   try {
     executor_.submit(op);
   } catch (...) {
     // The executor has failed the operator and taken its references; the handles never reach the caller.
-    for (Operand* output : call.outputs.span()) output->unref();
+    for (Operand* output : call.outputs.span()) output->drop_handle();
     throw;
   }
 }
@@ -313,26 +315,24 @@ Operand* GraphConstructor::apply_in_place(const Op& op, Operand* target, std::sp
   Operand* output = call.outputs[0];
   call.in_place = direct;
   if (direct) {
-    target->forget_handle();
-    submit(call);
+    submit(call, target);
     return output;
   }
   // The value that the operator replaces is not its own input 0: keep it with the result until that is ready.
   if (!cast_back) {
-    target->forget_handle();
+    target->add_consumer();
     output->recover = target;
-    submit(call);
+    submit(call, target);
     return output;
   }
   Call back(*astype_, {&output, 1}, {AttrValue(target->meta.dtype)}, site);
   infer(back);  // before anything is issued, so that an error leaves nothing behind
   submit(call);
-  target->forget_handle();
   Operand* final = back.outputs[0];
+  target->add_consumer();
   final->recover = target;
-  output->forget_handle();
   back.owned[0] = true;
-  submit(back);
+  submit(back, target);
   return final;
 }
 

@@ -47,7 +47,7 @@ class GraphConstructor {
   Operand* insert(const Op& op, Operand* input, Attributes attributes, SiteId site);
   Operator* assemble(Call& call);
   void attach_record(Operator& op);
-  void submit(Call& call);
+  void submit(Call& call, Operand* replaced = nullptr);
 
   const OpRegistry& ops_;
   GraphExecutor& executor_;

@@ -19,7 +19,7 @@ class GraphExecutor {
   virtual void submit(Operator* op) = 0;
   /// Takes the message over. Any thread.
   virtual void send(ControlMessage* message) = 0;
-  /// The last handle of an unfinished operand went; takes over one reference. Any thread, also finalizers.
+  /// The last handle of an unfinished operand went: calls `handles_gone`. Any thread, also finalizers.
   virtual void release(Operand* operand) noexcept = 0;
   /// Starts everything sent before. Does not wait.
   virtual void flush() = 0;

@@ -105,7 +105,7 @@ class MessageQueue {
   /// who alone may call this, takes nothing.
   const Message* peek() const noexcept { return head_.load(std::memory_order_acquire); }
 
-  /// The release-operand message: takes over one reference.
+  /// The release-operand message: whoever takes it calls `handles_gone`.
   void push_released(Operand* operand) noexcept {
     Operand* head = released_.load(std::memory_order_relaxed);
     do {

@@ -117,7 +117,7 @@ void EagerGraphExecutor::send(ControlMessage* message) {
 }
 
 void EagerGraphExecutor::release(Operand* operand) noexcept {
-  if (forked_ || stop_.load(std::memory_order_acquire)) return operand->unref();
+  if (forked_ || stop_.load(std::memory_order_acquire)) return operand->handles_gone();
   queue_.push_released(operand);
   if (controller_.load(std::memory_order_seq_cst) == Controller::asleep) wake_controller();
 }
@@ -328,7 +328,7 @@ void EagerGraphExecutor::reap() {
 void EagerGraphExecutor::free_released() noexcept {
   for (Operand* operand = queue_.take_released(); operand != nullptr;) {
     Operand* next = operand->next_released;
-    operand->unref();
+    operand->handles_gone();
     operand = next;
   }
 }

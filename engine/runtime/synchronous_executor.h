@@ -37,7 +37,7 @@ class SynchronousExecutor final : public GraphExecutor {
     if (auto* sync = std::get_if<Synchronise>(&message->body)) sync->point->reached.store(true);
     if (auto* set = std::get_if<SetOption>(&message->body)) naive_.set_memory_limit(set->value);
   }
-  void release(Operand* operand) noexcept override { operand->unref(); }
+  void release(Operand* operand) noexcept override { operand->handles_gone(); }
   void flush() override {}
   void wait(Operand&) override {}
   void synchronise() override {}

@@ -23,10 +23,11 @@ Tensor& Tensor::operator=(const Tensor& other) noexcept {
 void Tensor::drop() noexcept {
   Operand* operand = operand_;
   // An unfinished value whose last handle goes is sent to the controller; a finished one dies here.
-  if (operand->forget_handle() && !operand->is_done()) {
-    operand->executor->release(operand);
+  if (!operand->forget_handle()) return;
+  if (operand->is_done()) {
+    operand->handles_gone();
   } else {
-    operand->unref();
+    operand->executor->release(operand);
   }
 }
 
@@ -94,7 +95,7 @@ Tensor Tensor::recover() const {
   }
   operand_->failure()->reported.store(true, std::memory_order_relaxed);  // it was dealt with
   auto* found = const_cast<Operand*>(operand);
-  found->add_handle();
+  found->revive_handle();
   return Tensor(found);
 }
 

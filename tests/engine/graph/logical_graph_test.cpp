@@ -104,7 +104,7 @@ TEST(LogicalGraph, NamesGraphAndOperands) {
   EXPECT_EQ(graph.name_of(*operand), "w");
   graph.name_operand(*operand, "weights");
   EXPECT_EQ(graph.name_of(*operand), "weights");
-  operand->unref();
+  operand->drop_handle();
 }
 
 TEST(GraphTraversalSequence, VisitsInTheOrderOfAppending) {

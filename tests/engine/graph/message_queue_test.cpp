@@ -106,7 +106,7 @@ TEST(MessageQueue, ReleasedOperandsRideBesideTheMessages) {
   int count = 0;
   for (Operand* operand = queue.take_released(); operand != nullptr;) {
     Operand* next = operand->next_released;
-    operand->unref();
+    operand->drop_handle();
     operand = next;
     ++count;
   }

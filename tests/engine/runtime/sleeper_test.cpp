@@ -17,7 +17,7 @@ TEST(Sleeper, IsNotMadeForAFinishedOperand) {
   Operand* operand = Operand::make(nullptr, false);
   operand->set_ready(Buffer::make_inline());
   EXPECT_EQ(Sleeper::on(*operand), nullptr);
-  operand->unref();
+  operand->drop_handle();
 }
 
 TEST(Sleeper, WakesWhenTheOperandIsDone) {
@@ -30,7 +30,7 @@ TEST(Sleeper, WakesWhenTheOperandIsDone) {
     EXPECT_TRUE(sleeper->sleep(std::chrono::duration_cast<microseconds>(kPatience)));
     sleeper->unref();
     completer.join();
-    operand->unref();
+    operand->drop_handle();
   }
 }
 
@@ -41,7 +41,7 @@ TEST(Sleeper, MayGiveUpBeforeTheOperandIsDone) {
   sleeper->unref();
   operand->set_ready(
       Buffer::make_inline());  // notifies the sleeper that gave up: the sanitizer sees a late access
-  operand->unref();
+  operand->drop_handle();
 }
 
 TEST(Sleeper, SeveralSleepOnOneOperand) {
@@ -52,7 +52,7 @@ TEST(Sleeper, SeveralSleepOnOneOperand) {
   operand->set_ready(Buffer::make_inline());
   EXPECT_TRUE(second->sleep(microseconds(0)));
   second->unref();
-  operand->unref();
+  operand->drop_handle();
 }
 
 }  // namespace
