@@ -32,7 +32,7 @@ constexpr std::size_t kNorm = 2;
 constexpr std::int64_t kChunk = 16384;
 
 /// Bytes of the lines in all lanes up to which they are transformed together: more fall out of the caches.
-constexpr std::int64_t kSideBySide = std::int64_t{1} << 22;
+constexpr std::int64_t kSideBySide = std::int64_t{1} << 20;
 
 /// Lines whose offsets are worked out at a time.
 constexpr int kBlock = 64;

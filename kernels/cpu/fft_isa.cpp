@@ -17,8 +17,7 @@ namespace {
 
 namespace fft = pocketfft::detail;
 
-/// Lines are gathered into `V`, T itself or a vector with one line in each lane, and scattered from it. Lane
-/// j is line j of `offsets`.
+/// Lines are gathered into `V`, T itself or a vector with one line in each lane, and scattered from it.
 template <class T, class V>
 struct Lane {
   static constexpr int kCount = sizeof(V) / sizeof(T);
@@ -45,18 +44,19 @@ struct Places {
   int64_t input(int lane) const { return in[lane < used ? lane : used - 1]; }
 };
 
-template <class T, class V>
-void gather_complex(const FftLine& line, const fft::cmplx<T>* in, const Places& at, int64_t length,
-                    fft::cmplx<V>* buffer) {
-  using L = Lane<T, V>;
-  for (int64_t i = 0; i < line.in_count; ++i) {
-    for (int j = 0; j < L::kCount; ++j) {
-      const fft::cmplx<T>& number = in[at.input(j) + i * line.in_stride];
-      L::set(buffer[i].r, j, number.r);
-      L::set(buffer[i].i, j, number.i);
+/// Elements of a line that are copied before the next line's turn. One element of every line at a time would
+/// have lines that lie a power of two apart push each other out of the cache.
+constexpr int64_t kTile = 8;
+
+/// `copy(element, lane)` for elements [begin, end) of `lanes` lines.
+template <class Copy>
+void for_tiles(int64_t begin, int64_t end, int lanes, Copy copy) {
+  for (; begin < end; begin += kTile) {
+    const int64_t tile_end = end - begin < kTile ? end : begin + kTile;
+    for (int j = 0; j < lanes; ++j) {
+      for (int64_t i = begin; i < tile_end; ++i) copy(i, j);
     }
   }
-  for (int64_t i = line.in_count; i < length; ++i) buffer[i].r = buffer[i].i = V{};
 }
 
 template <class T, class V>
@@ -65,16 +65,20 @@ void run_complex(const void* plan, const FftLine& line, const void* in, void* ou
   using L = Lane<T, V>;
   const auto& transform = *static_cast<const fft::pocketfft_c<T>*>(plan);
   const auto length = static_cast<int64_t>(transform.length());
+  const auto* from = static_cast<const fft::cmplx<T>*>(in);
   auto* to = static_cast<fft::cmplx<T>*>(out);
   auto* buffer = reinterpret_cast<fft::cmplx<V>*>(numbers);
-  gather_complex<T, V>(line, static_cast<const fft::cmplx<T>*>(in), at, length, buffer);
+  for_tiles(0, line.in_count, L::kCount, [&](int64_t i, int j) {
+    const fft::cmplx<T>& number = from[at.input(j) + i * line.in_stride];
+    L::set(buffer[i].r, j, number.r);
+    L::set(buffer[i].i, j, number.i);
+  });
+  for (int64_t i = line.in_count; i < length; ++i) buffer[i].r = buffer[i].i = V{};
   transform.exec(buffer, static_cast<T>(line.scale), line.forward);
   if (static_cast<void*>(buffer) == to + at.out[0]) return;
-  for (int64_t i = 0; i < length; ++i) {
-    for (int j = 0; j < at.used; ++j) {
-      to[at.out[j] + i * line.out_stride].Set(L::get(buffer[i].r, j), L::get(buffer[i].i, j));
-    }
-  }
+  for_tiles(0, length, at.used, [&](int64_t i, int j) {
+    to[at.out[j] + i * line.out_stride].Set(L::get(buffer[i].r, j), L::get(buffer[i].i, j));
+  });
 }
 
 // pocketfft's real plans keep a half spectrum as r0, r1, i1, r2, i2, …; of an even length the last number is
@@ -88,19 +92,19 @@ void run_real_to_complex(const void* plan, const FftLine& line, const void* in, 
   const auto length = static_cast<int64_t>(transform.length());
   const T* from = static_cast<const T*>(in);
   auto* to = static_cast<fft::cmplx<T>*>(out);
-  for (int64_t i = 0; i < line.in_count; ++i) {
-    for (int j = 0; j < L::kCount; ++j) L::set(buffer[i], j, from[at.input(j) + i * line.in_stride]);
-  }
+  for_tiles(0, line.in_count, L::kCount,
+            [&](int64_t i, int j) { L::set(buffer[i], j, from[at.input(j) + i * line.in_stride]); });
   for (int64_t i = line.in_count; i < length; ++i) buffer[i] = V{};
   transform.exec(buffer, static_cast<T>(line.scale), true);
   const T sign = line.forward ? T(1) : T(-1);
-  for (int64_t k = 0; 2 * k <= length; ++k) {
-    const bool is_real = k == 0 || 2 * k == length;
-    for (int j = 0; j < at.used; ++j) {
-      const T real = L::get(buffer[k == 0 ? 0 : 2 * k - 1], j);
-      to[at.out[j] + k * line.out_stride].Set(real, is_real ? T(0) : sign * L::get(buffer[2 * k], j));
-    }
-  }
+  const auto set_real = [&](int64_t k, const V& value) {
+    for (int j = 0; j < at.used; ++j) to[at.out[j] + k * line.out_stride].Set(L::get(value, j), T(0));
+  };
+  set_real(0, buffer[0]);
+  for_tiles(1, (length + 1) / 2, at.used, [&](int64_t k, int j) {
+    to[at.out[j] + k * line.out_stride].Set(L::get(buffer[2 * k - 1], j), sign * L::get(buffer[2 * k], j));
+  });
+  if (length % 2 == 0) set_real(length / 2, buffer[length - 1]);
 }
 
 template <class T, class V>
@@ -112,25 +116,25 @@ void run_complex_to_real(const void* plan, const FftLine& line, const void* in, 
   const auto* from = static_cast<const fft::cmplx<T>*>(in);
   T* to = static_cast<T*>(out);
   const T sign = line.forward ? T(-1) : T(1);
-  for (int64_t k = 0; 2 * k <= length; ++k) {
-    V& real = buffer[k == 0 ? 0 : 2 * k - 1];
-    const bool is_real = k == 0 || 2 * k == length;
-    if (k >= line.in_count) {
-      real = V{};
-      if (!is_real) buffer[2 * k] = V{};
-      continue;
-    }
+  const auto get_real = [&](int64_t k, V& value) {
     for (int j = 0; j < L::kCount; ++j) {
-      const fft::cmplx<T>& number = from[at.input(j) + k * line.in_stride];
-      L::set(real, j, number.r);
-      if (!is_real) L::set(buffer[2 * k], j, sign * number.i);
+      L::set(value, j, k < line.in_count ? from[at.input(j) + k * line.in_stride].r : T(0));
     }
-  }
+  };
+  const int64_t pairs_end = (length + 1) / 2;
+  const int64_t given = line.in_count < pairs_end ? line.in_count : pairs_end;
+  get_real(0, buffer[0]);
+  for_tiles(1, given, L::kCount, [&](int64_t k, int j) {
+    const fft::cmplx<T>& number = from[at.input(j) + k * line.in_stride];
+    L::set(buffer[2 * k - 1], j, number.r);
+    L::set(buffer[2 * k], j, sign * number.i);
+  });
+  for (int64_t k = given < 1 ? 1 : given; k < pairs_end; ++k) buffer[2 * k - 1] = buffer[2 * k] = V{};
+  if (length % 2 == 0) get_real(length / 2, buffer[length - 1]);
   transform.exec(buffer, static_cast<T>(line.scale), false);
   if (static_cast<void*>(buffer) == to + at.out[0]) return;
-  for (int64_t i = 0; i < length; ++i) {
-    for (int j = 0; j < at.used; ++j) to[at.out[j] + i * line.out_stride] = L::get(buffer[i], j);
-  }
+  for_tiles(0, length, at.used,
+            [&](int64_t i, int j) { to[at.out[j] + i * line.out_stride] = L::get(buffer[i], j); });
 }
 
 template <class T, FftType type, class V>
@@ -153,9 +157,11 @@ void run(const void* plan, const FftLine& line, const void* in, void* out, const
   const size_t numbers = is_complex ? 2 * length : length;
   int64_t done = 0;
   if constexpr (lanes > 1) {
-    if (line.side_by_side && count > 1) {
+    // Fewer lines than half the lanes take less time one by one.
+    constexpr int least = lanes / 2 > 1 ? lanes / 2 : 2;
+    if (line.side_by_side && count >= least) {
       fft::arr<fft::vtype_t<T>> buffer(numbers);
-      for (; count - done > 1; done += lanes) {
+      for (; count - done >= least; done += lanes) {
         const int used = count - done < lanes ? static_cast<int>(count - done) : lanes;
         run_lanes<T, type>(plan, line, in, out, {in_offsets + done, out_offsets + done, used}, buffer.data());
       }
