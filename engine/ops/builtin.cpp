@@ -17,6 +17,7 @@ void register_builtin_ops(OpRegistry& registry) {
   register_sorting(registry);
   register_scan(registry);
   register_complex(registry);
+  register_fft(registry);
 }
 
 }  // namespace thalweg

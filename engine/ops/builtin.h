@@ -17,5 +17,6 @@ void register_selection(OpRegistry& registry);
 void register_sorting(OpRegistry& registry);
 void register_scan(OpRegistry& registry);
 void register_complex(OpRegistry& registry);
+void register_fft(OpRegistry& registry);
 
 }  // namespace thalweg

@@ -18,6 +18,7 @@ void register_cpu_kernels(KernelRegistry& registry) {
   cpu::register_sort_kernels(registry);
   cpu::register_search_kernels(registry);
   cpu::register_scan_kernels(registry);
+  cpu::register_fft_kernels(registry);
 }
 
 }  // namespace thalweg

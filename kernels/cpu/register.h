@@ -18,5 +18,6 @@ void register_selection_kernels(KernelRegistry& registry);
 void register_sort_kernels(KernelRegistry& registry);
 void register_search_kernels(KernelRegistry& registry);
 void register_scan_kernels(KernelRegistry& registry);
+void register_fft_kernels(KernelRegistry& registry);
 
 }  // namespace thalweg::cpu

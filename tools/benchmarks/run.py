@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PYTHON_BENCHES = ("dispatch", "roundtrip")
+PYTHON_BENCHES = ("dispatch", "roundtrip", "fft")
 CPP_BENCHES = ("engine", "metg", "overlap", "memory")
 # Above this a cache line takes the long way between two cores, and so does every operator that changes cores.
 FAR_NS = 60.0
@@ -28,6 +28,7 @@ LIMITS: dict[str, dict[str, dict[str, tuple[str, float]]]] = {
     "engine": {name: {"flow": ("<=", 0.8)} for name in ("chain", "independent", "random DAG")},
     "metg": {name: {"flow": ("<=", 4.0)} for name in ("stencil_1d", "nearest", "fft", "random_nearest")},
     "overlap": {"matmuls": {"ours": (">=", 1.8)}, "chains": {"loop": (">=", 0.9)}},
+    "fft": {},
     "memory": {"issue 1e6": {"ours": ("<=", 32.0)}},
 }
 

@@ -1,4 +1,4 @@
-# Finds oneTBB, nlohmann_json, SLEEF and threads: from Debian's packages or from PyPI's.
+# Finds oneTBB, nlohmann_json, SLEEF, pocketfft and threads: from Debian's packages or from PyPI's.
 
 # In a wheel build oneTBB comes from PyPI's tbb-devel, which keeps TBBConfig.cmake outside site-packages, where
 # CMake does not look by itself; the build backend's interpreter knows the place.
@@ -41,3 +41,12 @@ if(NOT TARGET nlohmann_json::nlohmann_json)
 endif()
 
 include(FindThalwegSleef)
+
+# pocketfft is a header of its own, which several packages carry.
+find_path(THALWEG_POCKETFFT_INCLUDE pocketfft_hdronly.h PATH_SUFFIXES gemmi/third_party pocketfft)
+if(NOT THALWEG_POCKETFFT_INCLUDE)
+  message(FATAL_ERROR "pocketfft (pocketfft_hdronly.h) was not found. On Debian or Ubuntu: apt-get install gemmi-dev; "
+                      "elsewhere set THALWEG_POCKETFFT_INCLUDE to its folder")
+endif()
+add_library(thalweg::pocketfft INTERFACE IMPORTED)
+target_include_directories(thalweg::pocketfft SYSTEM INTERFACE "${THALWEG_POCKETFFT_INCLUDE}")
