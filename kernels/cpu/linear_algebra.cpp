@@ -298,7 +298,7 @@ template <class T>
 void multiply_by_blas(const KernelContext& ctx, Product<T>* product) {
   const bool small = product->m <= kSmall && product->n <= kSmall && product->k <= kSmall;
   if (small || !fits_blas(*product)) return multiply_by_loops<PlusTimes<T>>(ctx, *product);
-  load_blas();
+  load_blas(ctx.op().name);
   const bool column = product->n == 1;
   const bool row = !column && product->m == 1;
   auto ready = [](const MatrixStack<T>& a, bool vector) {
