@@ -41,6 +41,7 @@ struct Blas {
   void* zgemv = nullptr;
   void* library = nullptr;
   const Naming* naming = nullptr;
+  bool reentrant = true;  ///< threads may call it at the same time
 };
 
 struct Entry {
@@ -61,6 +62,14 @@ void* symbol(void* library, const Naming& naming, const char* name) {
   return dlsym(library, (std::string(naming.prefix) + name + naming.suffix).c_str());
 }
 
+/// False for builds without threads: unless built with USE_LOCKING, which does not show, they take their
+/// buffers from a list that nothing guards, and two calls may work in the same one. Debian's 0.3.21 does.
+bool is_reentrant(void* library, const Naming& naming) {
+  using GetParallel = int (*)();
+  const auto parallel = reinterpret_cast<GetParallel>(symbol(library, naming, "openblas_get_parallel"));
+  return parallel == nullptr || parallel() != 0;
+}
+
 bool resolve(void* library, Blas* blas) {
   for (const Naming& naming : kNamings) {
     bool complete = true;
@@ -70,7 +79,9 @@ bool resolve(void* library, Blas* blas) {
     }
     blas->library = library;
     blas->naming = &naming;
-    if (complete) return true;
+    if (!complete) continue;
+    blas->reentrant = is_reentrant(library, naming);
+    return true;
   }
   return false;
 }
@@ -176,7 +187,7 @@ bool find_library(std::string_view op, std::string* tried) {
                       "; it must name an OpenBLAS shared library");
   }
   const std::string folder = library_folder();
-  if (!folder.empty() && try_library(folder + "openblas-serial/libopenblas.so.0", tried)) return true;
+  if (!folder.empty() && try_library(folder + "openblas-pthread/libopenblas.so.0", tried)) return true;
   if (try_library("libopenblas.so.0", tried)) return true;
   const std::string wheel = wheel_library();
   return !wheel.empty() && try_library(wheel, tried);
@@ -192,7 +203,7 @@ void load_blas(std::string_view op) {
   std::string tried;
   if (!find_library(op, &tried)) {
     throw EngineError(std::string(op) + ": no OpenBLAS found (tried " + tried +
-                      "); install it (Debian, Ubuntu: apt-get install libopenblas0-serial) or let "
+                      "); install it (Debian, Ubuntu: apt-get install libopenblas0-pthread) or let "
                       "THALWEG_BLAS name its file");
   }
   // Pairs with the acquire above: whoever sees the pointer sees the functions.
@@ -208,6 +219,11 @@ const Blas& blas() noexcept { return *current_blas.load(std::memory_order_acquir
 void* blas_symbol(const char* name) { return symbol(blas().library, *blas().naming, name); }
 
 bool blas_integers_are_wide() noexcept { return blas().naming->wide; }
+
+std::unique_lock<std::mutex> blas_call_lock() {
+  static std::mutex mutex;
+  return blas().reentrant ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
+}
 
 namespace {
 
@@ -258,6 +274,7 @@ void call_gemv(void* function, std::int64_t rows, std::int64_t columns, BlasMatr
 template <class T>
 void any_gemm(void* function, GemmSize size, BlasMatrix<T> a, BlasMatrix<T> b, T* result,
               std::int64_t leading) {
+  const auto lock = blas_call_lock();
   if (blas_integers_are_wide()) {
     call_gemm<std::int64_t>(function, size, a, b, result, leading);
   } else {
@@ -270,6 +287,7 @@ void any_gemv(void* function, std::int64_t rows, std::int64_t columns, BlasMatri
               T* result) {
   // Some versions scale the result by 0 instead of overwriting it, and 0 * nan is nan.
   std::fill_n(result, rows, T(0));
+  const auto lock = blas_call_lock();
   if (blas_integers_are_wide()) {
     call_gemv<std::int64_t>(function, rows, columns, a, x, result);
   } else {

@@ -134,9 +134,9 @@ void for_each_lu(const KernelContext& ctx, Use use) {
   const MatrixBatch<T> matrices(ctx.input(0));
   const std::int64_t n = matrices.rows();
   const Lapack<T> lapack(ctx.op().name, {Routine::getrf}, elements(n, n));
-  for_each_matrix(ctx, matrices.count(), room_for<T>(n * n) + room_for<std::int64_t>(n),
+  for_each_matrix(ctx, matrices.count(), room_for<T>(padded<T>(n, n)) + room_for<std::int64_t>(n),
                   [&](std::int64_t index, Room room) {
-                    T* lu = room.take<T>(n * n);
+                    T* lu = room.take<T>(padded<T>(n, n));
                     auto* pivots = room.take<std::int64_t>(n);
                     copy_matrix(matrices[index], row_major(lu, n, n));
                     // A zero pivot is no failure here: the determinant is 0.
@@ -224,13 +224,13 @@ void run_solve(const KernelContext& ctx) {
   const Lapack<T> lapack(ctx.op().name, {Routine::getrf, Routine::getrs},
                          std::max(elements(n, n), elements(n, columns)));
   const std::int64_t bytes =
-      room_for<T>(n * n) + room_for<std::int64_t>(n) + (columns > 1 ? room_for<T>(n * columns) : 0);
+      room_for<T>(padded<T>(n, n)) + room_for<std::int64_t>(n) + room_for<T>(columns > 1 ? padded<T>(n, columns) : 0);
   const auto failure = for_each_matrix(ctx, a.count(), bytes, [&](std::int64_t index, Room room) {
     T* out = ctx.output().as<T>() + index * n * columns;
-    T* lu = room.take<T>(n * n);
+    T* lu = room.take<T>(padded<T>(n, n));
     auto* pivots = room.take<std::int64_t>(n);
     // One column lies the same in both orders.
-    T* x = columns > 1 ? room.take<T>(n * columns) : out;
+    T* x = columns > 1 ? room.take<T>(padded<T>(n, columns)) : out;
     copy_matrix(a[index], row_major(lu, n, n));
     copy_matrix(b[index], column_major(x, n, columns));
     const std::int64_t info = lapack.getrf(n, lu, pivots);
@@ -264,9 +264,9 @@ void run_qr(const KernelContext& ctx) {
   const WorkSize q_work = lapack.orgqr_work(rows, q_columns, reflectors);
   const WorkSize work_size{.work = std::max(factor_work.work, q_work.work)};
   const std::int64_t bytes =
-      room_for<T>(rows * width) + room_for<T>(reflectors) + room_for<T>(work_size);
+      room_for<T>(padded<T>(rows, width)) + room_for<T>(reflectors) + room_for<T>(work_size);
   for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-    T* a = room.take<T>(rows * width);
+    T* a = room.take<T>(padded<T>(rows, width));
     T* tau = room.take<T>(reflectors);
     const Work<T> work = room.take_work<T>(work_size);
     T* q = ctx.output(0).as<T>() + index * rows * q_columns;

@@ -119,17 +119,18 @@ Lapack<T>::Lapack(std::string_view op, std::initializer_list<Routine> routines, 
     const int index = static_cast<int>(routine);
     if (entries_[index] != nullptr) continue;
     throw EngineError(std::string(op) + ": the OpenBLAS in use has no " + routine_name<T>(index) +
-                      "; use one that is built with LAPACK (Debian, Ubuntu: libopenblas0-serial)");
+                      "; use one that is built with LAPACK (Debian, Ubuntu: libopenblas0-pthread)");
   }
   if (wide_ || elements <= std::numeric_limits<int>::max()) return;
   throw EngineError(std::string(op) + ": the matrix is too large for an OpenBLAS with 32-bit integers; let "
-                    "THALWEG_BLAS name one with 64-bit ones (Debian, Ubuntu: libopenblas64-0-serial)");
+                    "THALWEG_BLAS name one with 64-bit ones (Debian, Ubuntu: libopenblas64-0-pthread)");
 }
 
 template <class T>
 template <class... Args>
 std::int64_t Lapack<T>::call(Routine routine, const Args&... args) const noexcept {
   void* entry = entries_[static_cast<int>(routine)];
+  const auto lock = blas_call_lock();
   return wide_ ? call_with<std::int64_t>(entry, args...) : call_with<std::int32_t>(entry, args...);
 }
 

@@ -128,6 +128,13 @@ std::int64_t room_for(const WorkSize& size) noexcept {
          room_for<std::int64_t>(size.integers);
 }
 
+/// Elements that a column-major matrix takes in a room. Complex ones have a column more: gemv of OpenBLAS reads
+/// (and ignores) the element that would follow a row (its issue 5000), up to a column behind the matrix.
+template <class T>
+constexpr std::int64_t padded(std::int64_t rows, std::int64_t columns) noexcept {
+  return rows * (columns + (functors::kIsComplex<T> ? 1 : 0));
+}
+
 /// The memory of one thread, handed out piece by piece. A copy begins anew where the original was.
 class Room {
  public:

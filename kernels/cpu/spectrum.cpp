@@ -57,9 +57,9 @@ void run_eigh(const KernelContext& ctx, bool with_vectors) {
   const char job = with_vectors ? 'V' : 'N';
   const Lapack<T> lapack(ctx.op().name, {Routine::syevd}, 2 * elements(n, n));
   const WorkSize work_size = lapack.syevd_work(job, 'U', n);
-  const std::int64_t bytes = room_for<T>(n * n) + room_for<T>(work_size);
+  const std::int64_t bytes = room_for<T>(padded<T>(n, n)) + room_for<T>(work_size);
   check(ctx, for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-          T* a = room.take<T>(n * n);
+          T* a = room.take<T>(padded<T>(n, n));
           copy_matrix(matrices[index], row_major(a, n, n));
           for (std::int64_t i = 0; i < n; ++i) {
             if (!all_finite(a + i * n, i + 1)) return kNotFinite;
@@ -128,11 +128,11 @@ void run_eig(const KernelContext& ctx, bool with_vectors) {
   const char job = with_vectors ? 'V' : 'N';
   const Lapack<T> lapack(ctx.op().name, {Routine::geev}, elements(n, n));
   const WorkSize work_size = lapack.geev_work(job, n);
-  const std::int64_t vector_size = with_vectors ? n * n : 1;
+  const std::int64_t vector_size = with_vectors ? padded<T>(n, n) : 1;
   const std::int64_t bytes =
-      room_for<T>(n * n) + room_for<T>(2 * n) + room_for<T>(vector_size) + room_for<T>(work_size);
+      room_for<T>(padded<T>(n, n)) + room_for<T>(2 * n) + room_for<T>(vector_size) + room_for<T>(work_size);
   check(ctx, for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-          T* a = room.take<T>(n * n);
+          T* a = room.take<T>(padded<T>(n, n));
           T* w = room.take<T>(2 * n);
           T* vectors = room.take<T>(vector_size);
           copy_matrix(matrices[index], column_major(a, n, n));
@@ -168,24 +168,34 @@ void run_svd(const KernelContext& ctx, char job) {
   const std::int64_t small = std::min(rows, columns);
   const bool with_vectors = job != 'N';
   const std::int64_t u_size = with_vectors ? rows * (job == 'A' ? rows : small) : 0;
-  const std::int64_t vh_size = with_vectors ? columns * (job == 'A' ? columns : small) : 0;
+  const std::int64_t vh_rows = job == 'A' ? columns : small;
+  const std::int64_t vh_size = with_vectors ? vh_rows * columns : 0;
+  // LAPACK reads rows of vh, which is not safe at the end of a tensor.
+  const std::int64_t vh_room = functors::kIsComplex<T> && with_vectors ? padded<T>(vh_rows, columns) : 0;
   const Lapack<T> lapack(ctx.op().name, {Routine::gesdd, Routine::gesvd},
                          4 * elements(std::max(rows, columns), job == 'A' ? std::max(rows, columns) : small));
   const WorkSize fast = lapack.gesdd_work(job, rows, columns);
   const WorkSize slow = lapack.gesvd_work(job, rows, columns);
   const WorkSize work_size{std::max(fast.work, slow.work), std::max(fast.real, slow.real), fast.integers};
-  const std::int64_t bytes = room_for<T>(rows * columns) + room_for<T>(work_size);
+  const std::int64_t bytes =
+      room_for<T>(padded<T>(rows, columns)) + room_for<T>(vh_room) + room_for<T>(work_size);
   check(ctx, for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-          T* a = room.take<T>(rows * columns);
+          T* a = room.take<T>(padded<T>(rows, columns));
+          T* vh = room.take<T>(vh_room);
           const Work<T> work = room.take_work<T>(work_size);
           T* u = with_vectors ? ctx.output(2).as<T>() + index * u_size : nullptr;
-          T* vh = with_vectors ? ctx.output(0).as<T>() + index * vh_size : nullptr;
+          T* vh_out = with_vectors ? ctx.output(0).as<T>() + index * vh_size : nullptr;
+          if (vh_room == 0) vh = vh_out;
           Real* s = ctx.output(with_vectors ? 1 : 0).as<Real>() + index * small;
           copy_matrix(matrices[index], row_major(a, columns, rows));
           if (!all_finite(a, rows * columns)) return kNotFinite;
-          if (lapack.gesdd(job, rows, columns, a, s, u, vh, work) == 0) return std::int64_t{0};
-          copy_matrix(matrices[index], row_major(a, columns, rows));
-          return lapack.gesvd(job, rows, columns, a, s, u, vh, work);
+          std::int64_t info = lapack.gesdd(job, rows, columns, a, s, u, vh, work);
+          if (info != 0) {
+            copy_matrix(matrices[index], row_major(a, columns, rows));
+            info = lapack.gesvd(job, rows, columns, a, s, u, vh, work);
+          }
+          if (vh != vh_out) std::copy_n(vh, vh_size, vh_out);
+          return info;
         }));
 }
 
