@@ -1,5 +1,5 @@
-// decomposition.cpp: Ops that solve, invert and decompose matrices: cholesky, det, slogdet, inv, solve, qr, svd,
-// svdvals, eigh, eigvalsh, eig, eigvals.
+// decomposition.cpp: Ops that solve, invert and decompose matrices: cholesky, det, slogdet, inv, solve, qr,
+// svd, svdvals, eigh, eigvalsh, eig, eigvals.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -162,16 +162,19 @@ double solve_cost_ns(std::span<const TensorMeta* const> inputs, std::span<const 
   return count * (1000.0 + complex_factor * n * n * (0.7 * n + 2.0 * columns) / 5.0);
 }
 
-const char kErrors[] = " Raises ShapeError below 2 dimensions and DTypeError for dtypes that are not floating.";
+const char kErrors[] =
+    " Raises ShapeError below 2 dimensions and DTypeError for dtypes that are not floating.";
 const char kSquareErrors[] =
-    " Raises ShapeError below 2 dimensions and for matrices that are not square, DTypeError for dtypes that are "
+    " Raises ShapeError below 2 dimensions and for matrices that are not square, DTypeError for dtypes that "
+    "are "
     "not floating.";
 const char kSingular[] = " Reading the result raises LinAlgError if a matrix is singular.";
 const char kConverges[] =
     " Reading the result raises LinAlgError if a matrix has a nan or an infinity or the iteration does not "
     "converge.";
 const char kSource[] =
-    "\n\nArray API standard, linear algebra extension. Computed by LAPACK (the LAPACK Users' Guide, SIAM 1999): ";
+    "\n\nArray API standard, linear algebra extension. Computed by LAPACK (the LAPACK Users' Guide, SIAM "
+    "1999): ";
 
 Op decomposition(std::string name, void (*infer)(InferContext&), double cost_factor, const std::string& text,
                  const char* routines) {
@@ -187,44 +190,49 @@ Op decomposition(std::string name, void (*infer)(InferContext&), double cost_fac
 void register_solvers(OpRegistry& registry) {
   Op cholesky = decomposition(
       "cholesky", infer_same, 0.3,
-      std::string("The Cholesky factor of Hermitian positive-definite matrices in the last two axes: lower L, x = "
-                  "L L^H, or upper U, x = U^H U.\n\nOnly that triangle of x is read. The result has the shape and "
-                  "dtype of x.") +
+      std::string(
+          "The Cholesky factor of Hermitian positive-definite matrices in the last two axes: lower L, x = "
+          "L L^H, or upper U, x = U^H U.\n\nOnly that triangle of x is read. The result has the shape and "
+          "dtype of x.") +
           kSquareErrors + " Reading the result raises LinAlgError if a matrix is not positive definite.",
       "potrf");
   cholesky.attributes = {{"upper", AttrKind::boolean, false}};
   cholesky.alias_mask = 1;
   registry.add(std::move(cholesky));
 
-  registry.add(decomposition("det", infer_det, 0.7,
-                             std::string("The determinants of the matrices in the last two axes.\n\nThe result "
-                                         "has the dtype of x; a 0 x 0 matrix has determinant 1.") +
-                                 kSquareErrors,
-                             "getrf"));
+  registry.add(
+      decomposition("det", infer_det, 0.7,
+                    std::string("The determinants of the matrices in the last two axes.\n\nThe result "
+                                "has the dtype of x; a 0 x 0 matrix has determinant 1.") +
+                        kSquareErrors,
+                    "getrf"));
   Op slogdet = decomposition(
       "slogdet", infer_slogdet, 0.7,
-      std::string("The signs of the determinants of the matrices in the last two axes and the logarithms of "
-                  "their absolute values.\n\nThe sign has the dtype of x, the logarithm the real dtype of its "
-                  "precision. A singular matrix has sign 0 and logarithm -infinity.") +
+      std::string(
+          "The signs of the determinants of the matrices in the last two axes and the logarithms of "
+          "their absolute values.\n\nThe sign has the dtype of x, the logarithm the real dtype of its "
+          "precision. A singular matrix has sign 0 and logarithm -infinity.") +
           kSquareErrors,
       "getrf");
   slogdet.outputs = 2;
   registry.add(std::move(slogdet));
 
-  Op inv = decomposition("inv", infer_same, 2.0,
-                         std::string("The inverses of the matrices in the last two axes.\n\nThe result has the "
-                                     "shape and dtype of x.") +
-                             kSquareErrors + kSingular,
-                         "getrf, getri");
+  Op inv =
+      decomposition("inv", infer_same, 2.0,
+                    std::string("The inverses of the matrices in the last two axes.\n\nThe result has the "
+                                "shape and dtype of x.") +
+                        kSquareErrors + kSingular,
+                    "getrf, getri");
   inv.alias_mask = 1;
   registry.add(std::move(inv));
 
   Op solve = decomposition(
       "solve", infer_solve, 0.0,
-      std::string("The solutions of x1 @ result = x2, for square matrices in the last two axes of x1.\n\nA 1-D x2 "
-                  "is one right-hand side for all matrices, else its last axis counts right-hand sides; axes in "
-                  "front of the last two broadcast. Dtypes are promoted. Raises ShapeError for matrices that are "
-                  "not square and sizes that do not match, DTypeError for dtypes that are not floating.") +
+      std::string(
+          "The solutions of x1 @ result = x2, for square matrices in the last two axes of x1.\n\nA 1-D x2 "
+          "is one right-hand side for all matrices, else its last axis counts right-hand sides; axes in "
+          "front of the last two broadcast. Dtypes are promoted. Raises ShapeError for matrices that are "
+          "not square and sizes that do not match, DTypeError for dtypes that are not floating.") +
           kSingular,
       "getrf, getrs");
   solve.inputs = {"x1", "x2"};
@@ -234,9 +242,10 @@ void register_solvers(OpRegistry& registry) {
 
   Op qr = decomposition(
       "qr", infer_qr, 4.0,
-      std::string("Matrices Q with orthonormal columns and upper triangular R with x = Q R, for the matrices in "
-                  "the last two axes of x.\n\nmode: 'reduced' gives Q min(M, N) columns, 'complete' gives it M "
-                  "(both for M x N matrices). The diagonal of R is real, of any sign.") +
+      std::string(
+          "Matrices Q with orthonormal columns and upper triangular R with x = Q R, for the matrices in "
+          "the last two axes of x.\n\nmode: 'reduced' gives Q min(M, N) columns, 'complete' gives it M "
+          "(both for M x N matrices). The diagonal of R is real, of any sign.") +
           kErrors + " Raises ValueError for another mode.",
       "geqrf, orgqr");
   qr.attributes = {{"mode", AttrKind::string, std::string("reduced")}};
@@ -247,10 +256,11 @@ void register_solvers(OpRegistry& registry) {
 void register_spectra(OpRegistry& registry) {
   Op svd = decomposition(
       "svd", infer_svd, 20.0,
-      std::string("The singular value decomposition x = U diag(S) Vh of the matrices in the last two axes of x.\n\n"
-                  "S has min(M, N) values of M x N matrices, in descending order and the real dtype of x's "
-                  "precision. U is M x M and Vh N x N; without full_matrices they have min(M, N) columns and "
-                  "rows.") +
+      std::string(
+          "The singular value decomposition x = U diag(S) Vh of the matrices in the last two axes of x.\n\n"
+          "S has min(M, N) values of M x N matrices, in descending order and the real dtype of x's "
+          "precision. U is M x M and Vh N x N; without full_matrices they have min(M, N) columns and "
+          "rows.") +
           kErrors + kConverges,
       "gesdd, or gesvd where that does not converge");
   svd.attributes = {{"full_matrices", AttrKind::boolean, true}};
@@ -263,33 +273,37 @@ void register_spectra(OpRegistry& registry) {
                              "gesdd, or gesvd where that does not converge"));
   Op eigh = decomposition(
       "eigh", infer_eigh, 9.0,
-      std::string("Eigenvalues and eigenvectors of Hermitian matrices in the last two axes of x.\n\nOnly the lower "
-                  "triangle of x is read. The eigenvalues are in ascending order, in the real dtype of x's "
-                  "precision; the eigenvectors are orthonormal columns.") +
+      std::string(
+          "Eigenvalues and eigenvectors of Hermitian matrices in the last two axes of x.\n\nOnly the lower "
+          "triangle of x is read. The eigenvalues are in ascending order, in the real dtype of x's "
+          "precision; the eigenvectors are orthonormal columns.") +
           kSquareErrors + kConverges,
       "syevd, heevd");
   eigh.outputs = 2;
   registry.add(std::move(eigh));
-  registry.add(decomposition("eigvalsh", infer_eigvalsh, 3.0,
-                             std::string("The eigenvalues of Hermitian matrices in the last two axes of x.\n\n"
-                                         "Only the lower triangle of x is read. In ascending order, in the real "
-                                         "dtype of x's precision.") +
-                                 kSquareErrors + kConverges,
-                             "syevd, heevd"));
+  registry.add(
+      decomposition("eigvalsh", infer_eigvalsh, 3.0,
+                    std::string("The eigenvalues of Hermitian matrices in the last two axes of x.\n\n"
+                                "Only the lower triangle of x is read. In ascending order, in the real "
+                                "dtype of x's precision.") +
+                        kSquareErrors + kConverges,
+                    "syevd, heevd"));
   Op eig = decomposition(
       "eig", infer_eig, 25.0,
-      std::string("Eigenvalues and eigenvectors of the matrices in the last two axes of x.\n\nBoth are complex, of "
-                  "x's precision. The eigenvalues are in no particular order; the eigenvectors are columns of "
-                  "length 1.") +
+      std::string(
+          "Eigenvalues and eigenvectors of the matrices in the last two axes of x.\n\nBoth are complex, of "
+          "x's precision. The eigenvalues are in no particular order; the eigenvectors are columns of "
+          "length 1.") +
           kSquareErrors + kConverges,
       "geev");
   eig.outputs = 2;
   registry.add(std::move(eig));
-  registry.add(decomposition("eigvals", infer_eigvals, 10.0,
-                             std::string("The eigenvalues of the matrices in the last two axes of x.\n\nComplex, "
-                                         "of x's precision, in no particular order.") +
-                                 kSquareErrors + kConverges,
-                             "geev"));
+  registry.add(
+      decomposition("eigvals", infer_eigvals, 10.0,
+                    std::string("The eigenvalues of the matrices in the last two axes of x.\n\nComplex, "
+                                "of x's precision, in no particular order.") +
+                        kSquareErrors + kConverges,
+                    "geev"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // factorization.cpp: the kernels of cholesky, det, slogdet, inv, solve and qr, on LAPACK.
 //
-// Tensors are row-major and LAPACK reads columns first, so it sees the transposed matrix: where that serves as
-// well (the inverse of the transpose is the transpose of the inverse), nothing is transposed.
+// Tensors are row-major and LAPACK reads columns first, so it sees the transposed matrix: where that serves
+// as well (the inverse of the transpose is the transpose of the inverse), nothing is transposed.
 #include <cmath>
 #include <string>
 
@@ -134,16 +134,16 @@ void for_each_lu(const KernelContext& ctx, Use use) {
   const MatrixBatch<T> matrices(ctx.input(0));
   const std::int64_t n = matrices.rows();
   const Lapack<T> lapack(ctx.op().name, {Routine::getrf}, elements(n, n));
-  for_each_matrix(ctx, matrices.count(), room_for<T>(padded<T>(n, n)) + room_for<std::int64_t>(n),
-                  [&](std::int64_t index, Room room) {
-                    T* lu = room.take<T>(padded<T>(n, n));
-                    auto* pivots = room.take<std::int64_t>(n);
-                    copy_matrix(matrices[index], row_major(lu, n, n));
-                    // A zero pivot is no failure here: the determinant is 0.
-                    if (n > 0) lapack.getrf(n, lu, pivots);
-                    use(index, lu, n, lapack.is_odd(n, pivots));
-                    return std::int64_t{0};
-                  });
+  const std::int64_t bytes = room_for<T>(n * n) + room_for<std::int64_t>(n) + margin_for<T>(n);
+  for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
+    T* lu = room.take<T>(n * n);
+    auto* pivots = room.take<std::int64_t>(n);
+    copy_matrix(matrices[index], row_major(lu, n, n));
+    // A zero pivot is no failure here: the determinant is 0.
+    if (n > 0) lapack.getrf(n, lu, pivots);
+    use(index, lu, n, lapack.is_odd(n, pivots));
+    return std::int64_t{0};
+  });
 }
 
 void det_kernel(const KernelContext& ctx) {
@@ -185,7 +185,7 @@ void run_inv(const KernelContext& ctx) {
   const std::int64_t n = matrices.rows();
   const Lapack<T> lapack(ctx.op().name, {Routine::getrf, Routine::getri}, elements(n, n));
   const WorkSize work_size = lapack.getri_work(n);
-  const std::int64_t bytes = room_for<std::int64_t>(n) + room_for<T>(work_size);
+  const std::int64_t bytes = room_for<std::int64_t>(n) + room_for<T>(work_size) + margin_for<T>(n);
   const auto failure = for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
     T* out = ctx.output().as<T>() + index * n * n;
     auto* pivots = room.take<std::int64_t>(n);
@@ -223,14 +223,14 @@ void run_solve(const KernelContext& ctx) {
   const std::int64_t columns = b.columns();
   const Lapack<T> lapack(ctx.op().name, {Routine::getrf, Routine::getrs},
                          std::max(elements(n, n), elements(n, columns)));
-  const std::int64_t bytes =
-      room_for<T>(padded<T>(n, n)) + room_for<std::int64_t>(n) + room_for<T>(columns > 1 ? padded<T>(n, columns) : 0);
+  const std::int64_t bytes = room_for<T>(n * n) + room_for<std::int64_t>(n) +
+                             room_for<T>(columns > 1 ? n * columns : 0) + margin_for<T>(n);
   const auto failure = for_each_matrix(ctx, a.count(), bytes, [&](std::int64_t index, Room room) {
     T* out = ctx.output().as<T>() + index * n * columns;
-    T* lu = room.take<T>(padded<T>(n, n));
+    T* lu = room.take<T>(n * n);
     auto* pivots = room.take<std::int64_t>(n);
     // One column lies the same in both orders.
-    T* x = columns > 1 ? room.take<T>(padded<T>(n, columns)) : out;
+    T* x = columns > 1 ? room.take<T>(n * columns) : out;
     copy_matrix(a[index], row_major(lu, n, n));
     copy_matrix(b[index], column_major(x, n, columns));
     const std::int64_t info = lapack.getrf(n, lu, pivots);
@@ -263,10 +263,10 @@ void run_qr(const KernelContext& ctx) {
   const WorkSize factor_work = lapack.geqrf_work(rows, columns);
   const WorkSize q_work = lapack.orgqr_work(rows, q_columns, reflectors);
   const WorkSize work_size{.work = std::max(factor_work.work, q_work.work)};
-  const std::int64_t bytes =
-      room_for<T>(padded<T>(rows, width)) + room_for<T>(reflectors) + room_for<T>(work_size);
+  const std::int64_t bytes = room_for<T>(rows * width) + room_for<T>(reflectors) + room_for<T>(work_size) +
+                             margin_for<T>(std::max(rows, width));
   for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-    T* a = room.take<T>(padded<T>(rows, width));
+    T* a = room.take<T>(rows * width);
     T* tau = room.take<T>(reflectors);
     const Work<T> work = room.take_work<T>(work_size);
     T* q = ctx.output(0).as<T>() + index * rows * q_columns;

@@ -1,5 +1,5 @@
-// lapack.cpp: finds LAPACK's routines and calls them as Fortran does: everything by address, and the lengths of
-// character arguments behind all others.
+// lapack.cpp: finds LAPACK's routines and calls them as Fortran does: everything by address, and the lengths
+// of character arguments behind all others.
 #include "kernels/cpu/lapack.h"
 
 #include <algorithm>
@@ -122,7 +122,8 @@ Lapack<T>::Lapack(std::string_view op, std::initializer_list<Routine> routines, 
                       "; use one that is built with LAPACK (Debian, Ubuntu: libopenblas0-pthread)");
   }
   if (wide_ || elements <= std::numeric_limits<int>::max()) return;
-  throw EngineError(std::string(op) + ": the matrix is too large for an OpenBLAS with 32-bit integers; let "
+  throw EngineError(std::string(op) +
+                    ": the matrix is too large for an OpenBLAS with 32-bit integers; let "
                     "THALWEG_BLAS name one with 64-bit ones (Debian, Ubuntu: libopenblas64-0-pthread)");
 }
 

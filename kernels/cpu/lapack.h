@@ -48,8 +48,9 @@ class Lapack {
   using Real = typename RealPart<T>::Type;
   using Size = std::int64_t;
 
-  /// Opens OpenBLAS and finds `routines`. Throws EngineError, led by `op`, if there is no OpenBLAS, if it lacks
-  /// one of them, or if its integers cannot count `elements`, the most that one matrix or workspace has.
+  /// Opens OpenBLAS and finds `routines`. Throws EngineError, led by `op`, if there is no OpenBLAS, if it
+  /// lacks one of them, or if its integers cannot count `elements`, the most that one matrix or workspace
+  /// has.
   Lapack(std::string_view op, std::initializer_list<Routine> routines, double elements);
 
   /// a = U^H U in the upper ('U') or L L^H in the lower ('L') triangle; the other one is neither read nor
@@ -71,17 +72,21 @@ class Lapack {
   void geqrf(Size rows, Size columns, T* a, T* tau, const Work<T>& work) const noexcept;
   /// The first `columns` columns of Q, from `reflectors` Householder vectors in the first columns of a.
   WorkSize orgqr_work(Size rows, Size columns, Size reflectors) const noexcept;
-  void orgqr(Size rows, Size columns, Size reflectors, T* a, const T* tau, const Work<T>& work) const noexcept;
+  void orgqr(Size rows, Size columns, Size reflectors, T* a, const T* tau,
+             const Work<T>& work) const noexcept;
 
-  /// a = u diag(s) vh. job: 'A' all of u and vh, 'S' their first min(rows, columns) columns and rows, 'N' none.
-  /// Overwrites a. gesdd divides and conquers; gesvd iterates, slower, but converges where gesdd may not.
+  /// a = u diag(s) vh. job: 'A' all of u and vh, 'S' their first min(rows, columns) columns and rows, 'N'
+  /// none. Overwrites a. gesdd divides and conquers; gesvd iterates, slower, but converges where gesdd may
+  /// not.
   WorkSize gesdd_work(char job, Size rows, Size columns) const noexcept;
-  Size gesdd(char job, Size rows, Size columns, T* a, Real* s, T* u, T* vh, const Work<T>& work) const noexcept;
+  Size gesdd(char job, Size rows, Size columns, T* a, Real* s, T* u, T* vh,
+             const Work<T>& work) const noexcept;
   WorkSize gesvd_work(char job, Size rows, Size columns) const noexcept;
-  Size gesvd(char job, Size rows, Size columns, T* a, Real* s, T* u, T* vh, const Work<T>& work) const noexcept;
+  Size gesvd(char job, Size rows, Size columns, T* a, Real* s, T* u, T* vh,
+             const Work<T>& work) const noexcept;
 
-  /// Ascending eigenvalues w of the Hermitian matrix in one triangle of a; job 'V': a becomes the eigenvectors,
-  /// one a column; 'N': a is overwritten.
+  /// Ascending eigenvalues w of the Hermitian matrix in one triangle of a; job 'V': a becomes the
+  /// eigenvectors, one a column; 'N': a is overwritten.
   WorkSize syevd_work(char job, char triangle, Size n) const noexcept;
   Size syevd(char job, char triangle, Size n, T* a, Real* w, const Work<T>& work) const noexcept;
 

@@ -1,5 +1,5 @@
-// matrix_batch.h: what kernels over stacks of matrices share: copies from and into any layout, and a loop over
-// the matrices that gives each thread memory of its own and reports the first failure.
+// matrix_batch.h: what kernels over stacks of matrices share: copies from and into any layout, and a loop
+// over the matrices that gives each thread memory of its own and reports the first failure.
 #pragma once
 
 #include <algorithm>
@@ -128,11 +128,12 @@ std::int64_t room_for(const WorkSize& size) noexcept {
          room_for<std::int64_t>(size.integers);
 }
 
-/// Elements that a column-major matrix takes in a room. Complex ones have a column more: gemv of OpenBLAS reads
-/// (and ignores) the element that would follow a row (its issue 5000), up to a column behind the matrix.
+/// Bytes to keep at the end of a room in which LAPACK works on complex matrices of up to `size` rows and
+/// columns: OpenBLAS's gemv reads (and ignores) the element that would follow the last one of a strided
+/// vector (its issue 5000), so up to a column behind a matrix or workspace.
 template <class T>
-constexpr std::int64_t padded(std::int64_t rows, std::int64_t columns) noexcept {
-  return rows * (columns + (functors::kIsComplex<T> ? 1 : 0));
+constexpr std::int64_t margin_for(std::int64_t size) noexcept {
+  return functors::kIsComplex<T> ? room_for<T>(size) : 0;
 }
 
 /// The memory of one thread, handed out piece by piece. A copy begins anew where the original was.

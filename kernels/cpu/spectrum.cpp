@@ -1,8 +1,8 @@
 // spectrum.cpp: the kernels of eigh, eigvalsh, eig, eigvals, svd and svdvals, on LAPACK.
 //
 // Tensors are row-major and LAPACK reads columns first, so it sees the transposed matrix. The decomposition
-// x = u diag(s) vh of the transpose is that of the matrix with u and vh exchanged, each transposed: read row by
-// row they are what is wanted.
+// x = u diag(s) vh of the transpose is that of the matrix with u and vh exchanged, each transposed: read row
+// by row they are what is wanted.
 #include <cmath>
 #include <string>
 
@@ -57,9 +57,9 @@ void run_eigh(const KernelContext& ctx, bool with_vectors) {
   const char job = with_vectors ? 'V' : 'N';
   const Lapack<T> lapack(ctx.op().name, {Routine::syevd}, 2 * elements(n, n));
   const WorkSize work_size = lapack.syevd_work(job, 'U', n);
-  const std::int64_t bytes = room_for<T>(padded<T>(n, n)) + room_for<T>(work_size);
+  const std::int64_t bytes = room_for<T>(n * n) + room_for<T>(work_size) + margin_for<T>(n);
   check(ctx, for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-          T* a = room.take<T>(padded<T>(n, n));
+          T* a = room.take<T>(n * n);
           copy_matrix(matrices[index], row_major(a, n, n));
           for (std::int64_t i = 0; i < n; ++i) {
             if (!all_finite(a + i * n, i + 1)) return kNotFinite;
@@ -128,11 +128,11 @@ void run_eig(const KernelContext& ctx, bool with_vectors) {
   const char job = with_vectors ? 'V' : 'N';
   const Lapack<T> lapack(ctx.op().name, {Routine::geev}, elements(n, n));
   const WorkSize work_size = lapack.geev_work(job, n);
-  const std::int64_t vector_size = with_vectors ? padded<T>(n, n) : 1;
-  const std::int64_t bytes =
-      room_for<T>(padded<T>(n, n)) + room_for<T>(2 * n) + room_for<T>(vector_size) + room_for<T>(work_size);
+  const std::int64_t vector_size = with_vectors ? n * n : 1;
+  const std::int64_t bytes = room_for<T>(n * n) + room_for<T>(2 * n) + room_for<T>(vector_size) +
+                             room_for<T>(work_size) + margin_for<T>(n);
   check(ctx, for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-          T* a = room.take<T>(padded<T>(n, n));
+          T* a = room.take<T>(n * n);
           T* w = room.take<T>(2 * n);
           T* vectors = room.take<T>(vector_size);
           copy_matrix(matrices[index], column_major(a, n, n));
@@ -171,16 +171,16 @@ void run_svd(const KernelContext& ctx, char job) {
   const std::int64_t vh_rows = job == 'A' ? columns : small;
   const std::int64_t vh_size = with_vectors ? vh_rows * columns : 0;
   // LAPACK reads rows of vh, which is not safe at the end of a tensor.
-  const std::int64_t vh_room = functors::kIsComplex<T> && with_vectors ? padded<T>(vh_rows, columns) : 0;
+  const std::int64_t vh_room = functors::kIsComplex<T> && with_vectors ? vh_size : 0;
   const Lapack<T> lapack(ctx.op().name, {Routine::gesdd, Routine::gesvd},
                          4 * elements(std::max(rows, columns), job == 'A' ? std::max(rows, columns) : small));
   const WorkSize fast = lapack.gesdd_work(job, rows, columns);
   const WorkSize slow = lapack.gesvd_work(job, rows, columns);
   const WorkSize work_size{std::max(fast.work, slow.work), std::max(fast.real, slow.real), fast.integers};
-  const std::int64_t bytes =
-      room_for<T>(padded<T>(rows, columns)) + room_for<T>(vh_room) + room_for<T>(work_size);
+  const std::int64_t bytes = room_for<T>(rows * columns) + room_for<T>(vh_room) + room_for<T>(work_size) +
+                             margin_for<T>(std::max(rows, columns));
   check(ctx, for_each_matrix(ctx, matrices.count(), bytes, [&](std::int64_t index, Room room) {
-          T* a = room.take<T>(padded<T>(rows, columns));
+          T* a = room.take<T>(rows * columns);
           T* vh = room.take<T>(vh_room);
           const Work<T> work = room.take_work<T>(work_size);
           T* u = with_vectors ? ctx.output(2).as<T>() + index * u_size : nullptr;

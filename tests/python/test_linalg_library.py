@@ -53,6 +53,34 @@ def run(code, **environment):
     )
 
 
+# Threads that call the library at the same time, twice: its buffers must not be shared.
+CROWD = '''
+import numpy as np, thalweg as tw
+rng = np.random.default_rng(0)
+a, b = (tw.asarray(rng.standard_normal((2000, 24, 24)).astype("float32")) for _ in range(2))
+big = [tw.asarray(rng.standard_normal((130, 140))) for _ in range(40)]
+def results():
+    found = [tw.linalg.inv(a), tw.linalg.solve(a, b), tw.linalg.det(a)]
+    return [np.asarray(each).tobytes() for each in [*found, *[x @ x.T for x in big]]]
+with tw.Engine(num_threads=1, mode="sync"):
+    reference = results()
+for _ in range(3):
+    with tw.Engine(num_threads=4):
+        assert results() == reference
+print("done")
+'''
+
+
+@pytest.mark.parametrize("build", ["serial", "pthread", "openmp"])
+def test_threads_may_share_every_build_of_debian(build):
+    libraries = glob.glob(f"/usr/lib/*/openblas-{build}/libopenblas.so.0")
+    if not libraries:
+        pytest.skip("not installed")
+    for program in (PROGRAM, CROWD):
+        result = run(program, THALWEG_BLAS=libraries[0])
+        assert result.stdout == "done\n", result.stderr
+
+
 def wheel_libraries():
     folder = os.path.dirname(np.__file__) + ".libs"
     return sorted(glob.glob(os.path.join(folder, "libscipy_openblas*")))
