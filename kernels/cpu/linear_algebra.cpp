@@ -71,8 +71,8 @@ bool is_column_major(const MatrixStack<T>& a) noexcept {
          (a.columns <= 1 || a.column_stride >= std::max<std::int64_t>(1, a.rows));
 }
 
-/// True for a single row or column of elements a positive distance apart. Complex ones must be neighbours: gemv
-/// of OpenBLAS reads the element that would follow the last one (its issue 5000).
+/// True for a single row or column of elements a positive distance apart. Complex ones must be neighbours:
+/// gemv of OpenBLAS reads the element that would follow the last one (its issue 5000).
 template <class T>
 bool is_vector(const MatrixStack<T>& a) noexcept {
   const auto fits = [](std::int64_t stride) { return functors::kIsComplex<T> ? stride == 1 : stride > 0; };

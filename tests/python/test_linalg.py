@@ -218,7 +218,9 @@ def test_svd(dtype, shape, full):
         assert_orthonormal_columns(adjoint(vh), dtype)
         assert (s[..., :-1] >= s[..., 1:]).all()
         assert (s >= 0).all()
-        assert_near((u[..., :small] * s[..., None, :]) @ vh[..., :small, :], a, dtype, rows + columns, norms(a))
+        assert_near(
+            (u[..., :small] * s[..., None, :]) @ vh[..., :small, :], a, dtype, rows + columns, norms(a)
+        )
         values = linalg.svdvals(tensor)
         assert_meta(values, (*a.shape[:-2], small), real_name(dtype))
         exact = np.linalg.svd(wide(a), compute_uv=False)

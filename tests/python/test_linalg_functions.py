@@ -67,7 +67,9 @@ def test_vector_norm(dtype, ord):
                 axes = tuple(int(each) % array.ndim for each in axes)
                 moved = np.moveaxis(array, axes, range(len(axes)))
                 flat = moved.reshape(-1, *moved.shape[len(axes) :])
-                expected = np.linalg.vector_norm(flat.astype(np.result_type(dtype, "float64")), axis=0, ord=ord)
+                expected = np.linalg.vector_norm(
+                    flat.astype(np.result_type(dtype, "float64")), axis=0, ord=ord
+                )
                 if keepdims:
                     expected = np.expand_dims(expected, tuple(sorted(axes)))
                 found = linalg.vector_norm(tensor, axis=axis, keepdims=keepdims, ord=ord)
@@ -86,14 +88,18 @@ def test_vector_norm_of_few():
 @pytest.mark.parametrize("dtype", INEXACT)
 @pytest.mark.parametrize("shape", [(5, 5), (2, 3, 3), (0, 0), (0, 2, 2), (1, 1)], ids=str)
 def test_matrix_power(dtype, shape):
-    for _, tensor, array in layouts(matrices(dtype, shape) / max(1, shape[-1]) + np.eye(shape[-1], dtype=dtype)):
+    for _, tensor, array in layouts(
+        matrices(dtype, shape) / max(1, shape[-1]) + np.eye(shape[-1], dtype=dtype)
+    ):
         if array.shape[-1] != array.shape[-2]:
             continue
         for n in (0, 1, 2, 3, 5, 8, -1, -3):
             expected = np.linalg.matrix_power(array, n)
             scale = max(1.0, np.abs(expected).max(initial=0))
             tolerance = 100 * TOLERANCES[dtype]
-            check(linalg.matrix_power(tensor, n), expected.astype(dtype), rtol=tolerance, atol=tolerance * scale)
+            check(
+                linalg.matrix_power(tensor, n), expected.astype(dtype), rtol=tolerance, atol=tolerance * scale
+            )
 
 
 def of_rank(rank, rows, columns, dtype):
@@ -143,7 +149,9 @@ def test_cross(dtype):
             if left_array.shape[-1] == right_array.shape[-1] == 3 and left_array.ndim == 2:
                 close(linalg.cross(left, right), np.cross(left_array, right_array).astype(dtype), dtype)
     first, second = (np.ascontiguousarray(x) for x in (a[:3].T.reshape(3, 3), b[0, :3]))
-    close(linalg.cross(tw.asarray(first), tw.asarray(second), axis=-2), np.cross(first, second, axis=0), dtype)
+    close(
+        linalg.cross(tw.asarray(first), tw.asarray(second), axis=-2), np.cross(first, second, axis=0), dtype
+    )
     close(linalg.cross(tw.asarray(first), tw.asarray(second), axis=0), np.cross(first, second, axis=0), dtype)
     assert linalg.cross(tw.ones((0, 3), dtype=dtype), tw.ones(3, dtype=dtype)).shape == (0, 3)
 

@@ -160,9 +160,9 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """The sums of the diagonals of the matrices in the last two axes.
 
-    offset: as in diagonal. dtype: the result's, in which the sum is taken; by default x's, or for integers and
-    bool the 64-bit integer that sum gives. Raises ShapeError below 2 dimensions. Array API standard, linear
-    algebra extension.
+    offset: as in diagonal. dtype: the result's, in which the sum is taken; by default x's, or for integers
+    and bool the 64-bit integer that sum gives. Raises ShapeError below 2 dimensions. Array API standard,
+    linear algebra extension.
     """
     _require_matrices("trace", x)
     return _sum(_diagonal(x, offset=offset, axis1=-2, axis2=-1), axis=-1, dtype=dtype)
@@ -210,9 +210,9 @@ def _components(x: Tensor, axis: int) -> list[Tensor]:
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """The n-th power of the square matrices in the last two axes, by repeated squaring.
 
-    The 0th power is the identity; a negative one is that of the inverse, and reading it raises LinAlgError if
-    a matrix is singular. Raises ShapeError below 2 dimensions and for matrices that are not square, DTypeError
-    for dtypes that are not floating. Array API standard, linear algebra extension.
+    The 0th power is the identity; a negative one is that of the inverse, and reading it raises LinAlgError
+    if a matrix is singular. Raises ShapeError below 2 dimensions and for matrices that are not square,
+    DTypeError for dtypes that are not floating. Array API standard, linear algebra extension.
     """
     rows, columns = _require_floating_matrices("matrix_power", x)
     if rows != columns:
@@ -240,9 +240,9 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """The ranks of the matrices in the last two axes: how many singular values are above a tolerance.
 
-    rtol: the tolerance as a share of the largest singular value, a number or a tensor that broadcasts to the
-    batch; max(M, N) * eps by default, for M x N matrices and the eps of x's dtype. The result is int64. Raises
-    as svdvals does. Array API standard, linear algebra extension.
+    rtol: the tolerance as a share of the largest singular value, a number or a tensor that broadcasts to
+    the batch; max(M, N) * eps by default, for M x N matrices and the eps of x's dtype. The result is int64.
+    Raises as svdvals does. Array API standard, linear algebra extension.
     """
     _require_floating_matrices("matrix_rank", x)
     values = _svdvals(x)
@@ -252,9 +252,9 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverses of the matrices in the last two axes, from their singular values.
 
-    rtol: singular values up to this share of the largest one count as 0; as in matrix_rank. The result has the
-    dtype of x, and N x M matrices for M x N ones. Raises as svd does. Array API standard, linear algebra
-    extension.
+    rtol: singular values up to this share of the largest one count as 0; as in matrix_rank. The result has
+    the dtype of x, and N x M matrices for M x N ones. Raises as svd does. Array API standard, linear
+    algebra extension.
     """
     _require_floating_matrices("pinv", x)
     u, values, vh = _svd(x, full_matrices=False)
@@ -291,10 +291,11 @@ def matrix_norm(
     """The norms of the matrices in the last two axes.
 
     ord: 'fro' (or None) for the Frobenius norm, 'nuc' for the sum of the singular values, 2 and -2 for the
-    largest and the smallest one, 1 and -1 for the largest and the smallest sum of magnitudes of a column, inf
-    and -inf of a row. The result has the real dtype of x's precision; the norm of an empty matrix is 0. Raises
-    ValueError for another ord, ShapeError below 2 dimensions and for a smallest of none, DTypeError for dtypes
-    that are not floating; 'nuc', 2 and -2 as svdvals does. Array API standard, linear algebra extension.
+    largest and the smallest one, 1 and -1 for the largest and the smallest sum of magnitudes of a column,
+    inf and -inf of a row. The result has the real dtype of x's precision; the norm of an empty matrix is 0.
+    Raises ValueError for another ord, ShapeError below 2 dimensions and for a smallest of none, DTypeError
+    for dtypes that are not floating; 'nuc', 2 and -2 as svdvals does. Array API standard, linear algebra
+    extension.
     """
     _require_floating_matrices("matrix_norm", x)
     if ord is None or ord == "fro":
@@ -302,9 +303,7 @@ def matrix_norm(
     if ord == "nuc":
         return _last_axes(_sum(_svdvals(x), axis=-1), keepdims)
     if isinstance(ord, (bool, str)) or ord not in (1, -1, 2, -2, math.inf, -math.inf):
-        raise _C.ValueError(
-            f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, not {ord!r}"
-        )
+        raise _C.ValueError(f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, not {ord!r}")
     if ord in (2, -2):
         values = _svdvals(x)
     else:
@@ -321,8 +320,8 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
 
     ord: p; inf and -inf give the largest and the smallest magnitude, 0 the number of elements that are not
     zero. The result has the real dtype of x's precision; the largest of no elements is 0. Raises ValueError
-    for an ord that is no real number, ShapeError for the smallest of no elements, IndexError for an axis out of
-    range, DTypeError for dtypes that are not floating. Array API standard, linear algebra extension.
+    for an ord that is no real number, ShapeError for the smallest of no elements, IndexError for an axis
+    out of range, DTypeError for dtypes that are not floating. Array API standard, linear algebra extension.
     """
     _require_floating("vector_norm", x)
     if isinstance(ord, (bool, str)) or not hasattr(ord, "__float__") or math.isnan(ord):
