@@ -71,13 +71,14 @@ bool is_column_major(const MatrixStack<T>& a) noexcept {
          (a.columns <= 1 || a.column_stride >= std::max<std::int64_t>(1, a.rows));
 }
 
-/// True for a single row or column of elements a positive distance apart. Complex ones must be neighbours:
-/// gemv of OpenBLAS reads the element that would follow the last one (its issue 5000).
+/// True for a single row or column that gemv can read as it lies: elements a positive distance apart. Complex
+/// ones are packed: gemv of OpenBLAS reads (and ignores) the element that would follow the last one (its
+/// issue 5000).
 template <class T>
 bool is_vector(const MatrixStack<T>& a) noexcept {
-  const auto fits = [](std::int64_t stride) { return functors::kIsComplex<T> ? stride == 1 : stride > 0; };
-  if (a.rows == 1) return a.columns == 1 || fits(a.column_stride);
-  return a.columns == 1 && fits(a.row_stride);
+  if (functors::kIsComplex<T>) return false;
+  if (a.rows == 1) return a.columns == 1 || a.column_stride > 0;
+  return a.columns == 1 && a.row_stride > 0;
 }
 
 /// Copies the stack into scratch in C order. Broadcast batch axes are copied once.
@@ -93,7 +94,7 @@ void pack(const KernelContext& ctx, MatrixStack<T>* a) {
     strides.push_back(stride);
   }
   const Strides dense = contiguous_strides(shape);
-  a->packed.resize(static_cast<std::size_t>(numel(shape)));
+  a->packed.resize(static_cast<std::size_t>(numel(shape) + (functors::kIsComplex<T> ? 1 : 0)));
   copy_all(ctx, copy_nest(shape, strides, dense), a->data, a->packed.data(), sizeof(T));
   for (std::size_t axis = 0; axis < a->batch.size(); ++axis) {
     if (a->batch_strides[axis] != 0) a->batch_strides[axis] = dense[axis];

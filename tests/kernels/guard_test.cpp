@@ -82,21 +82,21 @@ using Elements = ::testing::Types<float, double, std::complex<float>, std::compl
 TYPED_TEST_SUITE(Guard, Elements);
 
 TYPED_TEST(Guard, StridedVectorsInProducts) {
-  for (std::int64_t rows : {9, 12, 39, 40}) {
-    for (std::int64_t stride : {1, 2, 7}) {
-      GuardedTensor matrix(dtype_of<TypeParam>(), {25, rows});
-      GuardedTensor transposed(dtype_of<TypeParam>(), {rows, 25});
-      // The stride's gap after the last element is not there.
-      GuardedTensor vector(dtype_of<TypeParam>(), {24 * stride + 1});
-      matrix.fill<TypeParam>();
-      transposed.fill<TypeParam>();
-      vector.fill<TypeParam>();
-      vector.meta().shape = {25};
-      vector.meta().strides = {stride};
-      std::swap(matrix.meta().shape[0], matrix.meta().shape[1]);
-      std::swap(matrix.meta().strides[0], matrix.meta().strides[1]);
-      run_guarded("matmul", {&matrix, &vector});
-      run_guarded("matmul", {&transposed, &vector});
+  for (std::int64_t rows : {9, 10, 11, 12}) {
+    for (std::int64_t length : {24, 25, 26, 27}) {
+      for (std::int64_t stride : {1, 2, 600}) {
+        GuardedTensor matrix(dtype_of<TypeParam>(), {rows, length});
+        GuardedTensor transposed(dtype_of<TypeParam>(), {length, rows});
+        // The gap that would follow the last element is not there.
+        GuardedTensor vector(dtype_of<TypeParam>(), {(length - 1) * stride + 1});
+        for (GuardedTensor* each : {&matrix, &transposed, &vector}) each->template fill<TypeParam>();
+        vector.meta().shape = {length};
+        vector.meta().strides = {stride};
+        transposed.meta().shape = {rows, length};
+        transposed.meta().strides = {1, rows};
+        run_guarded("matmul", {&matrix, &vector});
+        run_guarded("matmul", {&transposed, &vector});
+      }
     }
   }
 }
@@ -116,6 +116,9 @@ TYPED_TEST(Guard, Decompositions) {
       run_guarded(name, {&square});
     }
     run_guarded("solve", {&square, &right});
+    GuardedTensor column(dtype_of<TypeParam>(), {rows});
+    column.fill<TypeParam>();
+    run_guarded("solve", {&square, &column});
   }
 }
 
