@@ -1,6 +1,7 @@
 // errors.cpp: the Python exception classes and the table that pairs them with C++ types.
 #include "errors.h"
 
+#include <cstring>
 #include <iterator>
 #include <new>
 #include <stdexcept>
@@ -37,6 +38,8 @@ ErrorType error_types[] = {
     {"thalweg.EngineError", &PyExc_RuntimeError, is_a<EngineError>,
      "A misuse of the engine, or its shutdown."},
     {"thalweg.KernelError", &PyExc_RuntimeError, is_a<KernelError>, "A kernel failed."},
+    {"thalweg.linalg.LinAlgError", &PyExc_ValueError, is_a<LinAlgError>,
+     "A matrix that has no inverse or no such decomposition."},
 };
 PyObject* base_error = nullptr;
 PyObject* sync_error = nullptr;
@@ -91,7 +94,7 @@ void add_error_types(py::module_& module) {
   for (ErrorType& entry : error_types) {
     py::tuple bases = py::make_tuple(py::handle(base_error), py::handle(*entry.python_base));
     entry.type = new_class(entry.name, entry.doc, bases).release().ptr();
-    module.attr(std::string(entry.name).substr(sizeof("thalweg.") - 1).c_str()) = py::handle(entry.type);
+    module.attr(std::strrchr(entry.name, '.') + 1) = py::handle(entry.type);
   }
   py::tuple bases = py::make_tuple(py::handle(base_error), py::handle(PyExc_RuntimeError));
   sync_error = new_class("thalweg.SyncError", "A blocking read while on_sync(\"error\") is set.", bases)

@@ -20,7 +20,16 @@ constexpr int kRowMajor = 101;
 constexpr int kNoTrans = 111;
 constexpr int kTrans = 112;
 
-/// The entry points of one library, whose integers are 32 or 64 bits wide.
+/// Names of the same functions: Debian's, then those of SciPy's builds, which prefix and suffix them.
+struct Naming {
+  const char* prefix;
+  const char* suffix;
+  bool wide;  ///< integers have 64 bits
+};
+constexpr Naming kNamings[] = {
+    {"", "", false}, {"scipy_", "", false}, {"scipy_", "64_", true}, {"", "64_", true}};
+
+/// The entry points of one library.
 struct Blas {
   void* sgemm = nullptr;
   void* dgemm = nullptr;
@@ -30,7 +39,9 @@ struct Blas {
   void* dgemv = nullptr;
   void* cgemv = nullptr;
   void* zgemv = nullptr;
-  bool wide = false;
+  void* library = nullptr;
+  const Naming* naming = nullptr;
+  bool reentrant = true;  ///< threads may call it at the same time
 };
 
 struct Entry {
@@ -47,29 +58,30 @@ constexpr Entry kEntries[] = {
 Blas loaded_blas;
 std::atomic<const Blas*> current_blas{nullptr};
 
-/// Names of the same functions: Debian's, then those of SciPy's builds, which prefix and suffix them.
-struct Naming {
-  const char* prefix;
-  const char* suffix;
-  bool wide;
-};
-constexpr Naming kNamings[] = {
-    {"", "", false}, {"scipy_", "", false}, {"scipy_", "64_", true}, {"", "64_", true}};
-
 void* symbol(void* library, const Naming& naming, const char* name) {
   return dlsym(library, (std::string(naming.prefix) + name + naming.suffix).c_str());
 }
 
-bool resolve(void* library, Blas* blas, const Naming** found) {
+/// False for builds without threads: unless built with USE_LOCKING, which does not show, they take their
+/// buffers from a list that nothing guards, and two calls may work in the same one. Debian's 0.3.21 does.
+bool is_reentrant(void* library, const Naming& naming) {
+  using GetParallel = int (*)();
+  const auto parallel = reinterpret_cast<GetParallel>(symbol(library, naming, "openblas_get_parallel"));
+  return parallel == nullptr || parallel() != 0;
+}
+
+bool resolve(void* library, Blas* blas) {
   for (const Naming& naming : kNamings) {
     bool complete = true;
     for (const auto& [entry, name] : kEntries) {
       blas->*entry = symbol(library, naming, name);
       complete = complete && blas->*entry != nullptr;
     }
-    blas->wide = naming.wide;
-    *found = &naming;
-    if (complete) return true;
+    blas->library = library;
+    blas->naming = &naming;
+    if (!complete) continue;
+    blas->reentrant = is_reentrant(library, naming);
+    return true;
   }
   return false;
 }
@@ -124,22 +136,22 @@ bool try_library(const std::string& path, std::string* tried) {
   void* library = present == nullptr ? open_library(path) : present;
   *tried += (tried->empty() ? "" : ", ") + path;
   if (library == nullptr) return false;
-  const Naming* naming = nullptr;
-  if (!resolve(library, &loaded_blas, &naming)) {
+  if (!resolve(library, &loaded_blas)) {
     *tried += " (without cblas functions)";
     dlclose(library);
     return false;
   }
   if (present != nullptr) return true;
-  if (const char* core = better_core(library, *naming); core != nullptr) {
+  if (const char* core = better_core(library, *loaded_blas.naming); core != nullptr) {
     // The core type is read while the library is loaded, so load it again.
     dlclose(library);
     const ScopedVariable type("OPENBLAS_CORETYPE", core);
     library = open_library(path);
-    if (library == nullptr || !resolve(library, &loaded_blas, &naming)) return false;
+    if (library == nullptr || !resolve(library, &loaded_blas)) return false;
   }
   using SetThreads = void (*)(int);
-  const auto set_threads = reinterpret_cast<SetThreads>(symbol(library, *naming, "openblas_set_num_threads"));
+  const auto set_threads =
+      reinterpret_cast<SetThreads>(symbol(library, *loaded_blas.naming, "openblas_set_num_threads"));
   if (set_threads != nullptr) set_threads(1);
   return true;
 }
@@ -167,15 +179,15 @@ std::string wheel_library() {
   return found;
 }
 
-bool find_library(std::string* tried) {
+bool find_library(std::string_view op, std::string* tried) {
   const char* named = std::getenv("THALWEG_BLAS");
   if (named != nullptr && *named != '\0') {
     if (try_library(named, tried)) return true;
-    throw EngineError("matmul: cannot use THALWEG_BLAS=" + std::string(named) +
+    throw EngineError(std::string(op) + ": cannot use THALWEG_BLAS=" + std::string(named) +
                       "; it must name an OpenBLAS shared library");
   }
   const std::string folder = library_folder();
-  if (!folder.empty() && try_library(folder + "openblas-serial/libopenblas.so.0", tried)) return true;
+  if (!folder.empty() && try_library(folder + "openblas-pthread/libopenblas.so.0", tried)) return true;
   if (try_library("libopenblas.so.0", tried)) return true;
   const std::string wheel = wheel_library();
   return !wheel.empty() && try_library(wheel, tried);
@@ -183,19 +195,34 @@ bool find_library(std::string* tried) {
 
 }  // namespace
 
-void load_blas() {
+void load_blas(std::string_view op) {
   if (current_blas.load(std::memory_order_acquire) != nullptr) return;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (current_blas.load(std::memory_order_relaxed) != nullptr) return;
   std::string tried;
-  if (!find_library(&tried)) {
-    throw EngineError("matmul: no OpenBLAS found (tried " + tried +
-                      "); install it (Debian, Ubuntu: apt-get install libopenblas0-serial) or let "
+  if (!find_library(op, &tried)) {
+    throw EngineError(std::string(op) + ": no OpenBLAS found (tried " + tried +
+                      "); install it (Debian, Ubuntu: apt-get install libopenblas0-pthread) or let "
                       "THALWEG_BLAS name its file");
   }
   // Pairs with the acquire above: whoever sees the pointer sees the functions.
   current_blas.store(&loaded_blas, std::memory_order_release);
+}
+
+namespace {
+
+const Blas& blas() noexcept { return *current_blas.load(std::memory_order_acquire); }
+
+}  // namespace
+
+void* blas_symbol(const char* name) { return symbol(blas().library, *blas().naming, name); }
+
+bool blas_integers_are_wide() noexcept { return blas().naming->wide; }
+
+std::unique_lock<std::mutex> blas_call_lock() {
+  static std::mutex mutex;
+  return blas().reentrant ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
 }
 
 namespace {
@@ -244,12 +271,11 @@ void call_gemv(void* function, std::int64_t rows, std::int64_t columns, BlasMatr
                                    Factor<T>::of(zero), result, Int{1});
 }
 
-const Blas& blas() noexcept { return *current_blas.load(std::memory_order_acquire); }
-
 template <class T>
 void any_gemm(void* function, GemmSize size, BlasMatrix<T> a, BlasMatrix<T> b, T* result,
               std::int64_t leading) {
-  if (blas().wide) {
+  const auto lock = blas_call_lock();
+  if (blas_integers_are_wide()) {
     call_gemm<std::int64_t>(function, size, a, b, result, leading);
   } else {
     call_gemm<int>(function, size, a, b, result, leading);
@@ -261,7 +287,8 @@ void any_gemv(void* function, std::int64_t rows, std::int64_t columns, BlasMatri
               T* result) {
   // Some versions scale the result by 0 instead of overwriting it, and 0 * nan is nan.
   std::fill_n(result, rows, T(0));
-  if (blas().wide) {
+  const auto lock = blas_call_lock();
+  if (blas_integers_are_wide()) {
     call_gemv<std::int64_t>(function, rows, columns, a, x, result);
   } else {
     call_gemv<int>(function, rows, columns, a, x, result);

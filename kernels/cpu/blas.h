@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <string_view>
 
 #include "kernels/complex_number.h"
 
@@ -28,10 +30,20 @@ struct GemmSize {
 };
 
 /// Loads OpenBLAS unless that has happened. Looks for, in this order: the file named by $THALWEG_BLAS; the
-/// serial build beside the C library (Debian keeps it in openblas-serial/); libopenblas.so.0 on the loader's
-/// path; an OpenBLAS of NumPy's or SciPy's wheel that the process has loaded. Throws EngineError naming what
-/// to install if there is none. Any thread; a failed attempt is repeated by the next call.
-void load_blas();
+/// pthread build beside the C library (Debian keeps it in openblas-pthread/); libopenblas.so.0 on the
+/// loader's path; an OpenBLAS of NumPy's or SciPy's wheel that the process has loaded. Throws EngineError,
+/// led by `op`, naming what to install if there is none. Any thread; a failed attempt is repeated by the next
+/// call.
+void load_blas(std::string_view op);
+
+/// The function of the loaded library that has this name in Debian's builds, or nullptr; and whether the
+/// integers that functions take are 64 bits wide. `load_blas` has succeeded.
+void* blas_symbol(const char* name);
+bool blas_integers_are_wide() noexcept;
+
+/// To be held during a call of any function of the library. Locked where the library cannot be called by two
+/// threads at once, else empty.
+std::unique_lock<std::mutex> blas_call_lock();
 
 /// Rows `result_leading` apart of a row-major (m, n) result = a (m, k) times b (k, n). `load_blas` has
 /// succeeded; sizes and strides fit 31 bits.

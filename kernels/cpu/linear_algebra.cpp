@@ -71,9 +71,12 @@ bool is_column_major(const MatrixStack<T>& a) noexcept {
          (a.columns <= 1 || a.column_stride >= std::max<std::int64_t>(1, a.rows));
 }
 
-/// True for a single row or column of elements a positive distance apart.
+/// True for a single row or column that gemv can read as it lies: elements a positive distance apart. Complex
+/// ones are packed: gemv of OpenBLAS reads (and ignores) the element that would follow the last one (its
+/// issue 5000).
 template <class T>
 bool is_vector(const MatrixStack<T>& a) noexcept {
+  if (functors::kIsComplex<T>) return false;
   if (a.rows == 1) return a.columns == 1 || a.column_stride > 0;
   return a.columns == 1 && a.row_stride > 0;
 }
@@ -91,7 +94,7 @@ void pack(const KernelContext& ctx, MatrixStack<T>* a) {
     strides.push_back(stride);
   }
   const Strides dense = contiguous_strides(shape);
-  a->packed.resize(static_cast<std::size_t>(numel(shape)));
+  a->packed.resize(static_cast<std::size_t>(numel(shape) + (functors::kIsComplex<T> ? 1 : 0)));
   copy_all(ctx, copy_nest(shape, strides, dense), a->data, a->packed.data(), sizeof(T));
   for (std::size_t axis = 0; axis < a->batch.size(); ++axis) {
     if (a->batch_strides[axis] != 0) a->batch_strides[axis] = dense[axis];
@@ -298,7 +301,7 @@ template <class T>
 void multiply_by_blas(const KernelContext& ctx, Product<T>* product) {
   const bool small = product->m <= kSmall && product->n <= kSmall && product->k <= kSmall;
   if (small || !fits_blas(*product)) return multiply_by_loops<PlusTimes<T>>(ctx, *product);
-  load_blas();
+  load_blas(ctx.op().name);
   const bool column = product->n == 1;
   const bool row = !column && product->m == 1;
   auto ready = [](const MatrixStack<T>& a, bool vector) {

@@ -11,6 +11,8 @@ void register_cpu_kernels(KernelRegistry& registry) {
   cpu::register_random_kernels(registry);
   cpu::register_reduction_kernels(registry);
   cpu::register_linear_algebra_kernels(registry);
+  cpu::register_factorization_kernels(registry);
+  cpu::register_spectrum_kernels(registry);
   cpu::register_manipulation_kernels(registry);
   cpu::register_indexing_kernels(registry);
   cpu::register_take_along_axis_kernel(registry);

@@ -11,6 +11,8 @@ void register_cast_kernels(KernelRegistry& registry);
 void register_random_kernels(KernelRegistry& registry);
 void register_reduction_kernels(KernelRegistry& registry);
 void register_linear_algebra_kernels(KernelRegistry& registry);
+void register_factorization_kernels(KernelRegistry& registry);
+void register_spectrum_kernels(KernelRegistry& registry);
 void register_manipulation_kernels(KernelRegistry& registry);
 void register_indexing_kernels(KernelRegistry& registry);
 void register_take_along_axis_kernel(KernelRegistry& registry);

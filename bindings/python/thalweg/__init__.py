@@ -13,7 +13,7 @@ import atexit as _atexit
 import os as _os
 
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
-from thalweg import _C, fft
+from thalweg import _C, fft, linalg
 from thalweg._C import (
     ArgumentError,
     DeviceError,
@@ -82,6 +82,7 @@ __all__ = [
     "SyncError",
     "Tensor",
     "dtype",
+    "linalg",
     *_control_all,
     *_creation_all,
     *_dtypes_all,

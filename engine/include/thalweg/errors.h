@@ -34,6 +34,7 @@ THALWEG_DEFINE_ERROR(ValueError, ValueError)
 THALWEG_DEFINE_ERROR(OutOfMemoryError, MemoryError)
 THALWEG_DEFINE_ERROR(EngineError, RuntimeError)
 THALWEG_DEFINE_ERROR(KernelError, RuntimeError)
+THALWEG_DEFINE_ERROR(LinAlgError, ValueError)
 
 #undef THALWEG_DEFINE_ERROR
 
