@@ -14,6 +14,8 @@ import os as _os
 
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
 from thalweg import _C
+from thalweg._activations import *
+from thalweg._activations import __all__ as _activations_all
 from thalweg._C import (
     ArgumentError,
     DeviceError,
@@ -47,9 +49,15 @@ from thalweg._linear_algebra import *
 from thalweg._linear_algebra import __all__ as _linear_algebra_all
 from thalweg._logic import *
 from thalweg._logic import __all__ as _logic_all
+from thalweg._losses import *
+from thalweg._losses import __all__ as _losses_all
 from thalweg._manipulation import *
 from thalweg._manipulation import __all__ as _manipulation_all
 from thalweg._methods import add_methods as _add_methods
+from thalweg._neural import *
+from thalweg._neural import __all__ as _neural_all
+from thalweg._normalization import *
+from thalweg._normalization import __all__ as _normalization_all
 from thalweg._random import *
 from thalweg._random import __all__ as _random_all
 from thalweg._reductions import *
@@ -82,6 +90,7 @@ __all__ = [
     "SyncError",
     "Tensor",
     "dtype",
+    *_activations_all,
     *_control_all,
     *_creation_all,
     *_dtypes_all,
@@ -90,7 +99,10 @@ __all__ = [
     *_interchange_all,
     *_linear_algebra_all,
     *_logic_all,
+    *_losses_all,
     *_manipulation_all,
+    *_neural_all,
+    *_normalization_all,
     *_random_all,
     *_reductions_all,
     *_repr_all,
