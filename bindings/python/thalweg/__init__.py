@@ -35,6 +35,8 @@ from thalweg._C import (
 from thalweg._C import bool as bool
 from thalweg._control import *
 from thalweg._control import __all__ as _control_all
+from thalweg._convolution import *
+from thalweg._convolution import __all__ as _convolution_all
 from thalweg._creation import *
 from thalweg._creation import __all__ as _creation_all
 from thalweg._dtypes import *
@@ -58,6 +60,10 @@ from thalweg._neural import *
 from thalweg._neural import __all__ as _neural_all
 from thalweg._normalization import *
 from thalweg._normalization import __all__ as _normalization_all
+from thalweg._padding import *
+from thalweg._padding import __all__ as _padding_all
+from thalweg._pooling import *
+from thalweg._pooling import __all__ as _pooling_all
 from thalweg._random import *
 from thalweg._random import __all__ as _random_all
 from thalweg._reductions import *
@@ -92,6 +98,7 @@ __all__ = [
     "dtype",
     *_activations_all,
     *_control_all,
+    *_convolution_all,
     *_creation_all,
     *_dtypes_all,
     *_elementwise_all,
@@ -103,6 +110,8 @@ __all__ = [
     *_manipulation_all,
     *_neural_all,
     *_normalization_all,
+    *_padding_all,
+    *_pooling_all,
     *_random_all,
     *_reductions_all,
     *_repr_all,
