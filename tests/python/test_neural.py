@@ -76,11 +76,12 @@ def test_dropout_draws_from_its_generator():
 def test_dropout_at_its_ends():
     x = tw.asarray([1.0, -math.inf, math.nan])
     generator = tw.Generator(1)
+    before = generator.get_state()
     for y in (tw.dropout(x, training=False, generator=generator), tw.dropout(x, 0, generator=generator)):
         check(y, x.numpy())
         y += 1
         assert x[0].item() == 1
-    check(tw.rand(3, generator=generator), tw.rand(3, generator=tw.Generator(1)).numpy())
+    assert generator.get_state() == before
     check(tw.dropout(x, 1), np.zeros(3, "float32"))
     check(tw.dropout(tw.zeros((0, 3))), np.zeros((0, 3), "float32"))
     assert tw.dropout(tw.asarray([1, 2])).dtype == "float64"

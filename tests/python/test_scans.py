@@ -98,3 +98,15 @@ def test_diff_with_ends(dtype):
         tw.diff(x, axis=2)
     with pytest.raises(ValueError, match="^concat: "):
         tw.diff(x, prepend=tw.ones((2, 1)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_short_names(dtype):
+    for shape in [(7,), (3, 4)]:
+        x = tw.asarray(samples(dtype, shape))
+        for axis in range(-len(shape), len(shape)):
+            check(tw.cumsum(x, axis), tw.cumulative_sum(x, axis=axis).numpy())
+            check(tw.cumprod(x, axis), tw.cumulative_prod(x, axis=axis).numpy())
+    check(tw.cumsum(x[0], dtype="complex128"), tw.cumulative_sum(x[0], dtype="complex128").numpy())
+    with pytest.raises(ValueError, match="^cumprod: axis must be given"):
+        tw.cumprod(x)

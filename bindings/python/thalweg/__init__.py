@@ -41,6 +41,8 @@ from thalweg._creation import *
 from thalweg._creation import __all__ as _creation_all
 from thalweg._dtypes import *
 from thalweg._dtypes import __all__ as _dtypes_all
+from thalweg._einsum import *
+from thalweg._einsum import __all__ as _einsum_all
 from thalweg._elementwise import *
 from thalweg._elementwise import __all__ as _elementwise_all
 from thalweg._inspection import *
@@ -70,6 +72,8 @@ from thalweg._reductions import *
 from thalweg._reductions import __all__ as _reductions_all
 from thalweg._repr import *
 from thalweg._repr import __all__ as _repr_all
+from thalweg._sampling import *
+from thalweg._sampling import __all__ as _sampling_all
 from thalweg._sets import *
 from thalweg._sets import __all__ as _sets_all
 from thalweg._sorting import *
@@ -101,6 +105,7 @@ __all__ = [
     *_convolution_all,
     *_creation_all,
     *_dtypes_all,
+    *_einsum_all,
     *_elementwise_all,
     *_inspection_all,
     *_interchange_all,
@@ -115,6 +120,7 @@ __all__ = [
     *_random_all,
     *_reductions_all,
     *_repr_all,
+    *_sampling_all,
     *_sets_all,
     *_sorting_all,
 ]
