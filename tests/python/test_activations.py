@@ -180,7 +180,7 @@ def test_logsumexp_at_infinities():
         (lambda: tw.softmax(tw.asarray(1.0)), tw.IndexError, "^softmax: axis -1 .* 0 dimensions"),
         (lambda: tw.softmax(tw.ones(2), axis="x"), tw.DTypeError, "^softmax: axis must be an int, not str"),
         (lambda: tw.log_softmax(tw.ones(2), axis=2.0), tw.DTypeError, "axis must be an int, not float"),
-        (lambda: tw.logsumexp(tw.ones((2, 3)), axis=(0, -2)), tw.ValueError, "name an axis twice"),
+        (lambda: tw.logsumexp(tw.ones((2, 3)), axis=(0, -2)), tw.ShapeError, "name an axis twice"),
         (lambda: tw.logsumexp(tw.ones(2, dtype="complex128")), tw.DTypeError, "^logsumexp: complex128"),
     ],
 )

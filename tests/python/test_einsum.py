@@ -187,7 +187,7 @@ X = tw.ones((2, 3))
         (lambda: tw.einsum("ij->ik", X), tw.ValueError, "label 'k' is in no operand but in the output"),
         (lambda: tw.einsum("ij->ii", X), tw.ValueError, "label 'i' is twice in the output"),
         (lambda: tw.einsum("ij,jk", X, X), tw.ShapeError, "label 'j' of 'ij,jk' has sizes 3 and 2"),
-        (lambda: tw.einsum("ii", X), tw.ShapeError, "label 'i' of 'ii' has sizes 2 and 3"),
+        (lambda: tw.einsum("ii", X), tw.ShapeError, r"label 'i' of 'ii' names axes of shape \(2, 3\)"),
         (lambda: tw.einsum("ii", X[:1]), tw.ShapeError, "names axes of shape .* differ in size"),
         (lambda: tw.einsum("...,...", X, X[:, :2]), tw.ShapeError, "axis -1 of '...' .* sizes 3 and 2"),
         (lambda: tw.kron(X, 2), tw.DTypeError, "^kron: expected a Tensor, not int"),

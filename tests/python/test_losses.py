@@ -192,6 +192,7 @@ X = tw.ones((2, 3))
         (lambda: tw.cross_entropy(X, tw.asarray([1, 2, 0])), tw.ShapeError, r"needs \(2,\)"),
         (lambda: tw.cross_entropy(tw.asarray(1.0), tw.asarray(1)), tw.ShapeError, "axis of classes"),
         (lambda: tw.cross_entropy(tw.ones((2, 0)), tw.asarray([0, 0])), tw.ShapeError, "no class"),
+        (lambda: tw.cross_entropy(X, X, ignore_index=None), tw.DTypeError, "ignore_index must be an int"),
         (lambda: tw.cross_entropy(X, X, label_smoothing=1.5), tw.ValueError, "label_smoothing is 1.5"),
         (
             lambda: tw.binary_cross_entropy_with_logits(X, X, pos_weight=tw.ones(2)),

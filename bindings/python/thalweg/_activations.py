@@ -178,7 +178,7 @@ def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
     """log(sum(exp(x))) along the axes (None: all), without overflow; -inf for no element.
 
     An inf along the axis gives inf, -inf everywhere -inf, a nan nan. keepdims leaves reduced axes in place
-    with size 1. Raises IndexError for an axis out of range, ValueError for one named twice and DTypeError for
+    with size 1. Raises IndexError for an axis out of range, ShapeError for one named twice and DTypeError for
     complex dtypes.
     """
     x = as_floating("logsumexp", x)

@@ -10,7 +10,6 @@ from typing import Any
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._inspection import result_type
 from thalweg._operations import require_tensor
 from thalweg._typing import Tensor
 
@@ -45,9 +44,10 @@ def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
     where axes or sizes do not fit. NumPy's einsum.
     """
     tensors = [require_tensor("einsum", each) for each in operands]
-    inputs, output = _parse(subscripts, tensors)
-    sizes = _sizes_of(subscripts, inputs, tensors)
-    dtype = result_type(*tensors)
+    if not isinstance(subscripts, str):
+        raise _C.DTypeError(f"einsum: subscripts must be a str, not {type(subscripts).__name__}")
+    inputs, output, sizes = _parse(subscripts, *(x.shape for x in tensors))
+    dtype = functools.reduce(_C.promote, (x.dtype for x in tensors))
     cast = [x if x.dtype == dtype else _astype(x, dtype=dtype) for x in tensors]
     terms = [_prepared(x, labels, sizes) for x, labels in zip(cast, inputs, strict=True)]
     for positions in _plan(terms, output):
@@ -62,37 +62,41 @@ def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
     return _permute_dims(x, axes=[labels.index(label) for label in output])
 
 
-def _parse(subscripts: Any, tensors: Sequence[Tensor]) -> tuple[list[list[Label]], list[Label]]:
-    """The labels of each operand and of the result."""
-    if not isinstance(subscripts, str):
-        raise _C.DTypeError(f"einsum: subscripts must be a str, not {type(subscripts).__name__}")
+def _parse(
+    subscripts: str, *shapes: tuple[int, ...]
+) -> tuple[list[list[Label]], list[Label], dict[Label, int]]:
+    """The labels of each operand and of the result, and the sizes of labels."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     texts = left.split(",")
-    if len(texts) != len(tensors) or not tensors:
+    if len(texts) != len(shapes) or not shapes:
         raise _C.ValueError(
-            f"einsum: subscripts {subscripts!r} are for {len(texts)} operands, {len(tensors)} were given"
+            f"einsum: subscripts {subscripts!r} are for {len(texts)} operands, {len(shapes)} were given"
         )
     inputs = []
-    for text, x in zip(texts, tensors, strict=True):
-        named = len(_letters(subscripts, text))
-        if named > x.ndim or (named < x.ndim and "..." not in text):
+    for text, shape in zip(texts, shapes, strict=True):
+        rank, named = len(shape), len(_letters(subscripts, text))
+        if named > rank or (named < rank and "..." not in text):
             raise _C.ShapeError(
-                f"einsum: subscripts {text!r} of {subscripts!r} do not fit the {x.ndim} dimensions of shape "
-                f"{x.shape}"
+                f"einsum: subscripts {text!r} of {subscripts!r} do not fit the {rank} dimensions of shape "
+                f"{shape}"
             )
-        inputs.append(_labels(subscripts, text, x.ndim - named))
-    seen = [label for labels in inputs for label in labels]
+        inputs.append(_labels(subscripts, text, rank - named))
+    output = _output_of(subscripts, right if arrow else None, [label for each in inputs for label in each])
+    return inputs, output, _sizes_of(subscripts, inputs, shapes)
+
+
+def _output_of(subscripts: str, text: str | None, seen: list[Label]) -> list[Label]:
+    """The labels of the result: those in its text, or else those that the operands have once."""
     around = max((-label for label in seen if isinstance(label, int)), default=0)
-    if arrow:
-        output = _labels(subscripts, right, around)
-    else:
+    if text is None:
         letters = sorted(label for label in seen if isinstance(label, str))
-        output = [*range(-around, 0), *(label for label in letters if letters.count(label) == 1)]
+        return [*range(-around, 0), *(label for label in letters if letters.count(label) == 1)]
+    output = _labels(subscripts, text, around)
     for label in output:
         if label not in seen or output.count(label) > 1:
             what = "twice in" if label in seen else "in no operand but in"
             raise _C.ValueError(f"einsum: label {label!r} is {what} the output of {subscripts!r}")
-    return inputs, output
+    return output
 
 
 def _letters(subscripts: str, text: str) -> str:
@@ -114,25 +118,26 @@ def _labels(subscripts: str, text: str, around: int) -> list[Label]:
 
 
 def _sizes_of(
-    subscripts: str, inputs: Sequence[Sequence[Label]], tensors: Sequence[Tensor]
+    subscripts: str, inputs: list[list[Label]], shapes: Sequence[tuple[int, ...]]
 ) -> dict[Label, int]:
     sizes: dict[Label, int] = {}
-    for labels, x in zip(inputs, tensors, strict=True):
-        for label, size in zip(labels, x.shape, strict=True):
-            if size != sizes.setdefault(label, size) and 1 not in (size, sizes[label]):
-                what = f"label {label!r}" if isinstance(label, str) else f"axis {label} of '...'"
+    for labels, shape in zip(inputs, shapes, strict=True):
+        own: dict[Label, int] = {}
+        for label, size in zip(labels, shape, strict=True):
+            if own.setdefault(label, size) != size:
                 raise _C.ShapeError(
-                    f"einsum: {what} of {subscripts!r} has sizes {sizes[label]} and {size}; they must be "
-                    "equal or one of them 1"
-                )
-            if sizes[label] == 1:
-                sizes[label] = size
-        for label in labels:
-            if len({size for each, size in zip(labels, x.shape, strict=True) if each == label}) > 1:
-                raise _C.ShapeError(
-                    f"einsum: label {label!r} of {subscripts!r} names axes of shape {x.shape} that differ in "
+                    f"einsum: label {label!r} of {subscripts!r} names axes of shape {shape} that differ in "
                     "size"
                 )
+            known = sizes.setdefault(label, size)
+            if size != known and 1 not in (size, known):
+                what = f"label {label!r}" if isinstance(label, str) else f"axis {label} of '...'"
+                raise _C.ShapeError(
+                    f"einsum: {what} of {subscripts!r} has sizes {known} and {size}; they must be equal or "
+                    "one of them 1"
+                )
+            if known == 1:
+                sizes[label] = size
     return sizes
 
 
@@ -169,18 +174,26 @@ def _contracted(first: Term, second: Term, needed: Collection[Label]) -> Term:
     columns = [label for label in in_b if label not in in_a]
     size = {**dict(zip(in_a, a.shape, strict=True)), **dict(zip(in_b, b.shape, strict=True))}
     labels = [*batch, *rows, *columns]
-    a = _permute_dims(a, axes=[in_a.index(label) for label in (*batch, *rows, *inner)])
+    a = _ordered(a, in_a, [*batch, *rows, *inner])
     if not inner or not (rows or columns):
         # Nothing to multiply as matrices. Each of the two has axes of size 1 for what only the other has.
-        b = _permute_dims(b, axes=[in_b.index(label) for label in (*batch, *columns, *inner)])
-        a = _reshape(a, shape=[size[each] if each in in_a else 1 for each in (*labels, *inner)])
-        b = _reshape(b, shape=[size[each] if each in in_b else 1 for each in (*labels, *inner)])
+        b = _ordered(b, in_b, [*batch, *columns, *inner])
+        a = _shaped(a, [size[each] if each in in_a else 1 for each in (*labels, *inner)])
+        b = _shaped(b, [size[each] if each in in_b else 1 for each in (*labels, *inner)])
         return _summed((_multiply(a, b), [*labels, *inner]), labels)
-    b = _permute_dims(b, axes=[in_b.index(label) for label in (*batch, *inner, *columns)])
+    b = _ordered(b, in_b, [*batch, *inner, *columns])
     height, width, depth = (math.prod(size[each] for each in group) for group in (rows, columns, inner))
     outer = [size[label] for label in batch]
-    product = _matmul(_reshape(a, shape=(*outer, height, depth)), _reshape(b, shape=(*outer, depth, width)))
-    return _reshape(product, shape=[size[label] for label in labels]), labels
+    product = _matmul(_shaped(a, [*outer, height, depth]), _shaped(b, [*outer, depth, width]))
+    return _shaped(product, [size[label] for label in labels]), labels
+
+
+def _ordered(x: Tensor, labels: list[Label], wanted: list[Label]) -> Tensor:
+    return x if labels == wanted else _permute_dims(x, axes=[labels.index(label) for label in wanted])
+
+
+def _shaped(x: Tensor, shape: list[int]) -> Tensor:
+    return x if x.shape == tuple(shape) else _reshape(x, shape=shape)
 
 
 def _plan(terms: Sequence[Term], output: Sequence[Label]) -> list[tuple[int, ...]]:

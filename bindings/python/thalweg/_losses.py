@@ -10,7 +10,14 @@ from typing import Literal
 from thalweg import _C
 from thalweg._activations import log_softmax, softplus
 from thalweg._C import op
-from thalweg._operations import as_floating, number_of, require_broadcast, require_real, require_tensor
+from thalweg._operations import (
+    as_floating,
+    is_index,
+    number_of,
+    require_broadcast,
+    require_real,
+    require_tensor,
+)
 from thalweg._typing import Tensor
 
 _astype = op("astype")
@@ -121,6 +128,8 @@ def cross_entropy(
     smoothing = number_of(name, "label_smoothing", label_smoothing)
     if not 0 <= smoothing <= 1:
         raise _C.ValueError(f"{name}: label_smoothing is {smoothing:g}; it must be from 0 to 1")
+    if not is_index(ignore_index):
+        raise _C.DTypeError(f"{name}: ignore_index must be an int, not {type(ignore_index).__name__}")
     input, target = as_floating(name, input), require_tensor(name, target)
     if input.ndim == 0:
         raise _C.ShapeError(f"{name}: input needs an axis of classes, its shape is ()")

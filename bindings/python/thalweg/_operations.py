@@ -81,7 +81,7 @@ def axes_of(name: str, axis: Any, rank: int) -> tuple[int, ...]:
     given = (axis,) if is_index(axis) or isinstance(axis, str) or not hasattr(axis, "__iter__") else axis
     axes = tuple(axis_of(name, each, rank) for each in given)
     if len(set(axes)) != len(axes):
-        raise _C.ValueError(f"{name}: axes {axis} name an axis twice")
+        raise _C.ShapeError(f"{name}: axes {axis} name an axis twice")
     return axes
 
 
