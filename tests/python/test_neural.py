@@ -167,6 +167,15 @@ def test_attention_drops_weights():
     check(again, weights)
 
 
+def test_attention_on_two_devices_raises_and_draws_nothing():
+    with tw.Engine(cpu_devices=2):
+        x, y, generator = tw.ones((2, 3)), tw.ones((2, 3), device="cpu:1"), tw.Generator(1)
+        for operands, what in [((x, x, y), "value"), ((x, y, x), "key")]:
+            with pytest.raises(tw.DeviceError, match=f"{what} is on cpu:1 and query on cpu:0"):
+                tw.scaled_dot_product_attention(*operands, dropout_p=0.5, generator=generator)
+        assert generator.counter == 0
+
+
 def test_attention_against_torch():
     torch = pytest.importorskip("torch", reason="torch is not installed: the explicit loops remain")
     q, k, v = normals((2, 3, 6, 8)), normals((2, 3, 6, 8), seed=1), normals((2, 3, 6, 5), seed=2)

@@ -1,5 +1,6 @@
 # _convolution.py: convolutions, as products of matrices with the windows of the input.
-"""Convolutions of neural networks. They are correlations: kernels are not flipped. Nothing waits."""
+"""Convolutions of neural networks. They are correlations: kernels are not flipped. The windows are copied
+side by side, which takes the memory of x once for each element of a kernel. Nothing waits."""
 
 from __future__ import annotations
 

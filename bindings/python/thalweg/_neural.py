@@ -162,6 +162,10 @@ def _attention_shape(name: str, query: Tensor, key: Tensor, value: Tensor) -> tu
     for what, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim < 2:
             raise _C.ShapeError(f"{name}: {what} needs at least 2 dimensions, its shape is {x.shape}")
+        if x.device != query.device:  # here, because dropout draws before the value takes part
+            raise _C.DeviceError(
+                f"{name}: {what} is on {x.device} and query on {query.device}; move one with to"
+            )
     if query.shape[-1] != key.shape[-1]:
         raise _C.ShapeError(f"{name}: query {query.shape} and key {key.shape} differ in size at axis -1")
     if key.shape[-2] != value.shape[-2]:
