@@ -102,6 +102,10 @@ constexpr Row kUnary[] = {
      "NaN below 1."},
     {"atanh", Domain::floating, Complex::yes, Result::same, 3.5f, "The inverse hyperbolic tangent.",
      "-1 and 1 give infinities, NaN beyond them."},
+    {"erf", Domain::floating, Complex::no, Result::same, 6.0f,
+     "The error function, 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.", ""},
+    {"erfc", Domain::floating, Complex::no, Result::same, 8.0f,
+     "1 - erf(x), with its digits where erf(x) is near 1.", ""},
 };
 
 constexpr Row kBinary[] = {

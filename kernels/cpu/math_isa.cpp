@@ -55,6 +55,8 @@ THALWEG_SLEEF_UNARY(RawTanh, tanh, u10)
 THALWEG_SLEEF_UNARY(RawAsinh, asinh, u10)
 THALWEG_SLEEF_UNARY(RawAcosh, acosh, u10)
 THALWEG_SLEEF_UNARY(RawAtanh, atanh, u10)
+THALWEG_SLEEF_UNARY(Erf, erf, u10)
+THALWEG_SLEEF_UNARY(Erfc, erfc, u15)
 THALWEG_SLEEF_BINARY(RawPow, pow, u10)
 THALWEG_SLEEF_BINARY(Atan2, atan2, u10)
 THALWEG_SLEEF_BINARY(Hypot, hypot, u05)
@@ -318,6 +320,8 @@ void fill_math(ElementwiseTable& table) {
   fill<Asinh>(table, UnaryFn::asinh);
   fill<Acosh>(table, UnaryFn::acosh);
   fill<Atanh>(table, UnaryFn::atanh);
+  fill<Erf>(table, UnaryFn::erf);
+  fill<Erfc>(table, UnaryFn::erfc);
   fill<Pow>(table, BinaryFn::pow);
   fill<Atan2>(table, BinaryFn::atan2);
   fill<Hypot>(table, BinaryFn::hypot);

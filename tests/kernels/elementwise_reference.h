@@ -152,7 +152,7 @@ inline const std::vector<MathCase>& math_cases() {
       {"log2", std::log2},   {"log10", std::log10}, {"sin", std::sin},   {"cos", std::cos},
       {"tan", std::tan},     {"asin", std::asin},   {"acos", std::acos}, {"atan", std::atan},
       {"sinh", std::sinh},   {"cosh", std::cosh},   {"tanh", std::tanh}, {"asinh", std::asinh},
-      {"acosh", std::acosh}, {"atanh", std::atanh},
+      {"acosh", std::acosh}, {"atanh", std::atanh}, {"erf", std::erf},   {"erfc", std::erfc},
   };
   return cases;
 }

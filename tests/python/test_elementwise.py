@@ -1,12 +1,19 @@
 # test_elementwise.py: elementwise functions and operators against NumPy over dtypes, shapes and layouts.
 from __future__ import annotations
 
+import math
 import operator
 
 import numpy as np
 import pytest
 import thalweg as tw
 from conftest import DTYPES, FLOATS, INTEGERS, NUMERIC, REAL, SHAPES, check, layouts, samples
+
+
+def by_elements(function):
+    """A function of Python's as one of arrays."""
+    return lambda x: np.vectorize(function, otypes=["float64"])(x.astype("float64")).astype(x.dtype)
+
 
 # Function, NumPy's, dtypes, relative tolerance: exact ones 0.
 UNARY = [
@@ -38,6 +45,8 @@ UNARY = [
     ("asinh", np.arcsinh, FLOATS, 1e-6),
     ("acosh", np.arccosh, FLOATS, 1e-6),
     ("atanh", np.arctanh, FLOATS, 1e-6),
+    ("erf", by_elements(math.erf), FLOATS, 1e-6),
+    ("erfc", by_elements(math.erfc), FLOATS, 1e-6),
 ]
 
 

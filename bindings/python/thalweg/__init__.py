@@ -14,6 +14,8 @@ import os as _os
 
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
 from thalweg import _C, fft, linalg
+from thalweg._activations import *
+from thalweg._activations import __all__ as _activations_all
 from thalweg._C import (
     ArgumentError,
     DeviceError,
@@ -33,10 +35,14 @@ from thalweg._C import (
 from thalweg._C import bool as bool
 from thalweg._control import *
 from thalweg._control import __all__ as _control_all
+from thalweg._convolution import *
+from thalweg._convolution import __all__ as _convolution_all
 from thalweg._creation import *
 from thalweg._creation import __all__ as _creation_all
 from thalweg._dtypes import *
 from thalweg._dtypes import __all__ as _dtypes_all
+from thalweg._einsum import *
+from thalweg._einsum import __all__ as _einsum_all
 from thalweg._elementwise import *
 from thalweg._elementwise import __all__ as _elementwise_all
 from thalweg._inspection import *
@@ -47,15 +53,27 @@ from thalweg._linear_algebra import *
 from thalweg._linear_algebra import __all__ as _linear_algebra_all
 from thalweg._logic import *
 from thalweg._logic import __all__ as _logic_all
+from thalweg._losses import *
+from thalweg._losses import __all__ as _losses_all
 from thalweg._manipulation import *
 from thalweg._manipulation import __all__ as _manipulation_all
 from thalweg._methods import add_methods as _add_methods
+from thalweg._neural import *
+from thalweg._neural import __all__ as _neural_all
+from thalweg._normalization import *
+from thalweg._normalization import __all__ as _normalization_all
+from thalweg._padding import *
+from thalweg._padding import __all__ as _padding_all
+from thalweg._pooling import *
+from thalweg._pooling import __all__ as _pooling_all
 from thalweg._random import *
 from thalweg._random import __all__ as _random_all
 from thalweg._reductions import *
 from thalweg._reductions import __all__ as _reductions_all
 from thalweg._repr import *
 from thalweg._repr import __all__ as _repr_all
+from thalweg._sampling import *
+from thalweg._sampling import __all__ as _sampling_all
 from thalweg._sets import *
 from thalweg._sets import __all__ as _sets_all
 from thalweg._sorting import *
@@ -82,19 +100,29 @@ __all__ = [
     "SyncError",
     "Tensor",
     "dtype",
+    "fft",
     "linalg",
+    *_activations_all,
     *_control_all,
+    *_convolution_all,
     *_creation_all,
     *_dtypes_all,
+    *_einsum_all,
     *_elementwise_all,
     *_inspection_all,
     *_interchange_all,
     *_linear_algebra_all,
     *_logic_all,
+    *_losses_all,
     *_manipulation_all,
+    *_neural_all,
+    *_normalization_all,
+    *_padding_all,
+    *_pooling_all,
     *_random_all,
     *_reductions_all,
     *_repr_all,
+    *_sampling_all,
     *_sets_all,
     *_sorting_all,
 ]

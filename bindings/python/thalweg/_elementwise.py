@@ -20,6 +20,8 @@ _round = op("round")
 _sqrt = op("sqrt")
 _exp = op("exp")
 _expm1 = op("expm1")
+_erf = op("erf")
+_erfc = op("erfc")
 _log = op("log")
 _log1p = op("log1p")
 _log2 = op("log2")
@@ -115,6 +117,16 @@ def sqrt(x: Operand, /) -> Tensor:
 @documented(_exp)
 def exp(x: Operand, /) -> Tensor:
     return _exp(x)
+
+
+@documented(_erf)
+def erf(x: Operand, /) -> Tensor:
+    return _erf(x)
+
+
+@documented(_erfc)
+def erfc(x: Operand, /) -> Tensor:
+    return _erfc(x)
 
 
 @documented(_expm1)
@@ -320,6 +332,8 @@ __all__ = [
     "cosh",
     "divide",
     "exp",
+    "erf",
+    "erfc",
     "expm1",
     "floor",
     "floor_divide",

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -57,3 +58,46 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     if builtins.any(size >= 2**63 for size in sizes):
         raise _C.ShapeError(f"{name}: shape {sizes} is too large")
     return sizes
+
+
+def require_real(name: str, x: Any) -> _C.Tensor:
+    """x, if it is a tensor of a dtype that has an order; bool and integers as well as floating ones."""
+    x = require_tensor(name, x)
+    if x.dtype.kind == "complex floating":
+        raise _C.DTypeError(f"{name}: {x.dtype} has no order; use a real dtype, as of x.real")
+    return x
+
+
+def as_floating(name: str, x: Any) -> _C.Tensor:
+    """x, if its dtype is float32 or float64; bool and integers as float64, as for other functions of them."""
+    x = require_real(name, x)
+    return x if x.dtype.kind == "real floating" else _C.op("astype")(x, dtype="float64")
+
+
+def axes_of(name: str, axis: Any, rank: int) -> tuple[int, ...]:
+    """None (all axes), an int or a sequence of them, counted from the front and each one once."""
+    if axis is None:
+        return tuple(range(rank))
+    given = (axis,) if is_index(axis) or isinstance(axis, str) or not hasattr(axis, "__iter__") else axis
+    axes = tuple(axis_of(name, each, rank) for each in given)
+    if len(set(axes)) != len(axes):
+        raise _C.ShapeError(f"{name}: axes {axis} name an axis twice")
+    return axes
+
+
+def number_of(name: str, what: str, number: Any, least: float | None = None) -> float:
+    """A finite number given as an argument, as a float; `least` is the smallest one allowed."""
+    if isinstance(number, (str, _C.Tensor)) or not hasattr(type(number), "__float__"):
+        raise _C.DTypeError(f"{name}: {what} must be a number, not {type(number).__name__}")
+    value = float(number)
+    if not math.isfinite(value) or (least is not None and value < least):
+        bound = "" if least is None else f" and at least {least:g}"
+        raise _C.ValueError(f"{name}: {what} is {number}; it must be finite{bound}")
+    return value
+
+
+def require_broadcast(name: str, what: str, x: _C.Tensor, shape: tuple[int, ...]) -> None:
+    """Raises ShapeError unless x broadcasts to the shape."""
+    pairs = zip(reversed(x.shape), reversed(shape), strict=False)
+    if x.ndim > len(shape) or builtins.any(size not in (1, other) for size, other in pairs):
+        raise _C.ShapeError(f"{name}: {what} of shape {x.shape} does not broadcast to shape {shape}")

@@ -115,6 +115,16 @@ def cumulative_prod(
     return _cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
+def cumsum(x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
+    """cumulative_sum by the name of NumPy and PyTorch; axis may be None for a 1-d x only."""
+    return _cumulative_sum(x, axis=_scanned_axis("cumsum", x, axis), dtype=dtype)
+
+
+def cumprod(x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
+    """cumulative_prod by the name of NumPy and PyTorch; axis may be None for a 1-d x only."""
+    return _cumulative_prod(x, axis=_scanned_axis("cumprod", x, axis), dtype=dtype)
+
+
 def _scanned_axis(name: str, x: Tensor, axis: int | None) -> int:
     rank = require_tensor(name, x).ndim
     if axis is None and rank != 1:
@@ -155,6 +165,8 @@ __all__ = [
     "argmax",
     "argmin",
     "count_nonzero",
+    "cumprod",
+    "cumsum",
     "cumulative_prod",
     "cumulative_sum",
     "diff",

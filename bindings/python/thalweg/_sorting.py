@@ -1,15 +1,20 @@
 # _sorting.py: functions that order elements or find them.
-"""Sorting, searching and indexing functions of the array API standard. A sort is always stable."""
+"""Sorting, searching and indexing functions of the array API standard, and put_along_axis and topk. A sort is
+always stable."""
 
 from __future__ import annotations
 
-from typing import Literal
+import operator
+from typing import Literal, NamedTuple
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import documented, require_tensor
+from thalweg._operations import axis_of, documented, is_index, require_broadcast, require_tensor
 from thalweg._typing import Operand, Tensor
 
+_arange = op("arange")
+_contiguous = op("contiguous")
+_reshape = op("reshape")
 _sort = op("sort")
 _argsort = op("argsort")
 _searchsorted = op("searchsorted")
@@ -50,6 +55,66 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     return _take_along_axis(x, indices, axis=axis)
 
 
+def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, axis: int = -1) -> Tensor:
+    """x with values at the positions that indices names along an axis, each for its own place on the other
+    axes. A new tensor: x stays as it is.
+
+    indices: integers, negative ones counted from the end, with as many dimensions as x and along the other
+    axes its sizes or 1. values: a number or a tensor that broadcasts to the shape that gives; it is cast to
+    the dtype of x. Of a position named twice the last value stays. Raises DTypeError for indices that are no
+    integers, ShapeError for shapes that do not fit and IndexError for an axis out of range; an index out of
+    range fails the result with IndexError. NumPy's put_along_axis, as a function of values.
+    """
+    name = "put_along_axis"
+    x, indices = require_tensor(name, x), require_tensor(name, indices)
+    axis = axis_of(name, axis, x.ndim)
+    if "integer" not in indices.dtype.kind:
+        raise _C.DTypeError(f"{name}: indices must have an integer dtype, not {indices.dtype}")
+    if indices.ndim != x.ndim:
+        raise _C.ShapeError(
+            f"{name}: indices of shape {indices.shape} must have {x.ndim} dimensions as x has"
+        )
+    selection = tuple(indices.shape[i] if i == axis else size for i, size in enumerate(x.shape))
+    require_broadcast(name, "indices", indices, selection)
+    if isinstance(values, Tensor):
+        require_broadcast(name, "values", values, selection)
+    places: list[Tensor] = []
+    for i, size in enumerate(x.shape):
+        line = _arange(start=0, stop=size, step=1, device=x.device)
+        places.append(indices if i == axis else _reshape(line, shape=(-1,) + (1,) * (x.ndim - 1 - i)))
+    result = x[...]  # a handle of its own, which the assignment rebinds
+    result[tuple(places)] = values
+    return result
+
+
+class TopK(NamedTuple):
+    """What topk returns."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> TopK:
+    """The k largest (or smallest) elements along an axis, in descending (or ascending) order, and where they
+    stand.
+
+    Both have size k along the axis; values has the dtype of x and indices int64. nan comes last, whichever
+    end is asked for, and equal elements keep their order. sorted: results that need not be in order are in
+    order too. Raises IndexError for an axis out of range, ValueError for a k that is not from 0 to the size
+    of the axis and DTypeError for complex dtypes. PyTorch's topk, but for nan.
+    """
+    axis = axis_of("topk", axis, require_tensor("topk", x).ndim)
+    if not is_index(k):
+        raise _C.DTypeError(f"topk: k must be an int, not {type(k).__name__}")
+    count, size = operator.index(k), x.shape[axis]
+    if not 0 <= count <= size:
+        raise _C.ValueError(f"topk: k is {count}; it must be from 0 to {size}, the size of axis {axis}")
+    order = _argsort(x, axis=axis, descending=bool(largest))
+    # A copy, so that the rest of the order does not stay in memory.
+    indices = _contiguous(order[(slice(None),) * axis + (slice(count),)])
+    return TopK(_take_along_axis(x, indices, axis=axis), indices)
+
+
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """The positions of the elements of x that are not zero, in C order: a tensor of int64 for each axis.
 
@@ -63,4 +128,4 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return tuple(rows[axis] for axis in range(x.ndim))
 
 
-__all__ = ["argsort", "nonzero", "searchsorted", "sort", "take_along_axis"]
+__all__ = ["argsort", "nonzero", "put_along_axis", "searchsorted", "sort", "take_along_axis", "topk"]

@@ -1,0 +1,174 @@
+# _activations.py: functions between the layers of a neural network, composed of other operators.
+"""Activation functions. float32 and float64 keep their dtype, bool and integers are computed as float64,
+complex dtypes raise DTypeError. Nothing waits."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from thalweg import _C
+from thalweg._C import op
+from thalweg._inspection import finfo
+from thalweg._operations import as_floating, axes_of, number_of, require_real
+from thalweg._typing import Axis, Tensor
+
+_abs = op("abs")
+_astype = op("astype")
+_erfc = op("erfc")
+_exp = op("exp")
+_full = op("full")
+_isfinite = op("isfinite")
+_log = op("log")
+_logaddexp = op("logaddexp")
+_max = op("max")
+_maximum = op("maximum")
+_minimum = op("minimum")
+_reshape = op("reshape")
+_sum = op("sum")
+_where = op("where")
+
+
+def relu(x: Tensor, /) -> Tensor:
+    """x where it is above 0, else 0; nan stays. The result has the shape and dtype of x.
+
+    Raises DTypeError for bool and complex dtypes. Nair and Hinton, Rectified linear units improve restricted
+    Boltzmann machines (ICML 2010).
+    """
+    if require_real("relu", x).dtype == "bool":
+        raise _C.DTypeError("relu: bool has no negative values; use an integer or floating dtype")
+    return _maximum(x, 0)
+
+
+def leaky_relu(x: Tensor, /, negative_slope: float = 0.01) -> Tensor:
+    """x where it is at least 0, else negative_slope * x. The result has the shape of x.
+
+    Raises DTypeError for complex dtypes and ValueError for a slope that is not finite. Maas, Hannun and Ng,
+    Rectifier nonlinearities improve neural network acoustic models (ICML 2013).
+    """
+    x = as_floating("leaky_relu", x)
+    slope = number_of("leaky_relu", "negative_slope", negative_slope)
+    return _where(x >= 0, x, x * slope)
+
+
+def sigmoid(x: Tensor, /) -> Tensor:
+    """1 / (1 + exp(-x)), without overflow and with all its digits for both signs. The result has the shape
+    of x.
+
+    Raises DTypeError for complex dtypes.
+    """
+    return _sigmoid(as_floating("sigmoid", x))
+
+
+def _sigmoid(x: Tensor) -> Tensor:
+    small = _exp(-_abs(x))
+    return _where(x >= 0, 1, small) / (small + 1)
+
+
+def silu(x: Tensor, /) -> Tensor:
+    """x * sigmoid(x), also called swish; its limit, -0.0, at minus infinity. The result has the shape of x.
+
+    Raises DTypeError for complex dtypes. Hendrycks and Gimpel, Gaussian error linear units (2016).
+    """
+    x = _above_lowest(as_floating("silu", x))
+    return x * _sigmoid(x)
+
+
+def _above_lowest(x: Tensor) -> Tensor:
+    """x with the most negative number for -inf: times 0 it is 0, where -inf would give nan."""
+    return _maximum(x, finfo(x.dtype).min)
+
+
+def softplus(x: Tensor, /, beta: float = 1.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta without overflow. The result has the shape of x.
+
+    Raises DTypeError for complex dtypes and ValueError for a beta that is not above 0.
+    """
+    x = as_floating("softplus", x)
+    beta = number_of("softplus", "beta", beta)
+    if beta <= 0:
+        raise _C.ValueError(f"softplus: beta is {beta:g}; it must be above 0")
+    return _logaddexp(x, 0) if beta == 1 else _logaddexp(x * beta, 0) / beta
+
+
+def gelu(x: Tensor, /, approximate: Literal["none", "tanh"] = "none") -> Tensor:
+    """x times the probability that a standard normal variable is below x. The result has the shape of x.
+
+    approximate: "none" is right to 5 * max(1, x**2) roundings; "tanh" is the paper's
+    x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2. At minus infinity both give their limit, -0.0.
+
+    Raises DTypeError for complex dtypes and ValueError for another approximation. Hendrycks and Gimpel,
+    Gaussian error linear units (2016).
+    """
+    if approximate not in ("none", "tanh"):
+        raise _C.ValueError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
+    x = as_floating("gelu", x)
+    if approximate == "tanh":
+        x = _above_lowest(x)
+        # (1 + tanh(u)) / 2 is sigmoid(2 * u), which keeps its digits where tanh is near -1.
+        return x * _sigmoid(x * (1 + 0.044715 * (x * x)) * (2 * math.sqrt(2 / math.pi)))
+    # From -60 on erfc is 0, and infinity times 0 would be nan.
+    return _maximum(x, -60) * 0.5 * _erfc(x * -math.sqrt(0.5))
+
+
+def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
+    """exp(x) over its sum along an axis (or axes, None for all), without overflow. The result has the shape
+    of x.
+
+    Where all elements along the axis are -inf, or one is inf or nan, the results there are nan. Raises
+    IndexError for an axis out of range and DTypeError for complex dtypes.
+    """
+    x = as_floating("softmax", x)
+    axes = axes_of("softmax", axis, x.ndim)
+    if x.size == 0:
+        return x[...]
+    powers = _exp(x - _max(x, axis=axes, keepdims=True))
+    return powers / _sum(powers, axis=axes, keepdims=True)
+
+
+def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
+    """The logarithm of softmax, with all its digits where that is near 0. The result has the shape of x.
+
+    Where all elements along the axis are -inf, or one is inf or nan, the results there are nan. Raises
+    IndexError for an axis out of range and DTypeError for complex dtypes.
+    """
+    x = as_floating("log_softmax", x)
+    axes = axes_of("log_softmax", axis, x.ndim)
+    if x.size == 0:
+        return x[...]
+    shifted = x - _max(x, axis=axes, keepdims=True)
+    return shifted - _log(_sum(_exp(shifted), axis=axes, keepdims=True))
+
+
+def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """log(sum(exp(x))) along the axes (None: all), without overflow; -inf for no element.
+
+    An inf along the axis gives inf, -inf everywhere -inf, a nan nan. keepdims leaves reduced axes in place
+    with size 1. Raises IndexError for an axis out of range, ShapeError for one named twice and DTypeError for
+    complex dtypes.
+    """
+    x = as_floating("logsumexp", x)
+    axes = axes_of("logsumexp", axis, x.ndim)
+    kept = [1 if i in axes else size for i, size in enumerate(x.shape)]
+    shape = kept if keepdims else [size for i, size in enumerate(x.shape) if i not in axes]
+    if 0 in [x.shape[i] for i in axes]:
+        return _full(shape=shape, value=-math.inf, dtype=x.dtype, device=x.device)
+    if x.size == 0:
+        return _full(shape=shape, value=0, dtype=x.dtype, device=x.device)
+    largest = _max(x, axis=axes, keepdims=True)
+    # inf - inf would be nan: infinities take part as they are.
+    shift = _where(_isfinite(largest), largest, 0)
+    return _reshape(_log(_sum(_exp(x - shift), axis=axes, keepdims=True)) + shift, shape=shape)
+
+
+__all__ = [
+    "gelu",
+    "leaky_relu",
+    "log_softmax",
+    "logsumexp",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+]

@@ -1,0 +1,226 @@
+# _sampling.py: random tensors made of those in _random.py.
+"""Random choices and further distributions. As in _random.py, what an operation draws is settled when it is
+issued; `generator` is the default one unless given."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+from thalweg import _C
+from thalweg._C import Generator, op
+from thalweg._operations import (
+    as_floating,
+    axis_of,
+    is_index,
+    number_of,
+    require_broadcast,
+    shape_of,
+)
+from thalweg._random import randint, uniform
+from thalweg._typing import DeviceLike, DTypeLike, Shape, Tensor
+
+_argsort = op("argsort")
+_astype = op("astype")
+_cumulative_sum = op("cumulative_sum")
+_empty = op("empty")
+_less = op("less")
+_log1p = op("log1p")
+_reshape = op("reshape")
+_searchsorted = op("searchsorted")
+_take = op("take")
+
+
+def bernoulli(
+    p: float | Tensor = 0.5,
+    /,
+    shape: Shape | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """True with probability p, else False; 1 and 0 for another dtype than bool.
+
+    p: a number from 0 to 1, or a real tensor that broadcasts to the shape, which is that of p by default. A
+    tensor may hold other numbers: below 0 they count as 0, above 1 as 1, and nan as 0. Raises ValueError for
+    a number out of range, ShapeError for a p that does not broadcast, DTypeError for a complex one and
+    DeviceError for one on another device.
+    """
+    if isinstance(p, Tensor):
+        p = as_floating("bernoulli", p)
+        device = _device_beside("bernoulli", p, device)
+        sizes = p.shape if shape is None else shape_of("bernoulli", shape)
+        require_broadcast("bernoulli", "p", p, sizes)
+    else:
+        p = number_of("bernoulli", "p", p)
+        if not 0 <= p <= 1:
+            raise _C.ValueError(f"bernoulli: p is {p:g}; it must be from 0 to 1")
+        sizes = () if shape is None else shape_of("bernoulli", shape)
+    dtype = None if dtype is None else _C.dtype(dtype)  # raises before anything is drawn
+    hits = _less(uniform(sizes, dtype="float64", device=device, generator=generator), p)
+    return hits if dtype is None else _astype(hits, dtype=dtype)
+
+
+def _device_beside(name: str, p: Tensor, device: DeviceLike | None) -> DeviceLike:
+    """The device of p, when it is the one that was asked for; raises before anything is drawn."""
+    if device is not None and p.device != device:
+        raise _C.DeviceError(f"{name}: p is on {p.device} and the result on {device}; move p with p.to")
+    return p.device
+
+
+def exponential(
+    shape: Shape,
+    scale: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Random numbers of the exponential distribution with mean scale: -scale * log1p(-u) for u evenly spread
+    over [0, 1), in float64.
+
+    float32 by default. Raises ValueError for a negative scale and DTypeError for a dtype that is not
+    floating.
+    """
+    scale = number_of("exponential", "scale", scale, least=0)
+    dtype = _C.dtype("float32" if dtype is None else dtype)
+    if dtype.kind != "real floating":
+        raise _C.DTypeError(f"exponential: dtype {dtype} is not floating; use float32 or float64")
+    values = _log1p(-uniform(shape, dtype="float64", device=device, generator=generator)) * -scale
+    return values if dtype == "float64" else _astype(values, dtype=dtype)
+
+
+def integers(
+    low: int,
+    high: int | None = None,
+    shape: Shape = (),
+    *,
+    endpoint: bool = False,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """As randint, with NumPy's name: random integers from low up to but without high (endpoint: with it).
+
+    With one bound it is high, and low is 0. int64 by default. Raises ValueError for bounds without an integer
+    in between or that the dtype cannot hold.
+    """
+    if high is None:
+        low, high = 0, low
+    if endpoint:
+        high = operator.index(high) + 1
+    return randint(low, high, shape, dtype=dtype, device=device, generator=generator)
+
+
+def permutation(
+    x: int | Tensor,
+    /,
+    axis: int = 0,
+    *,
+    device: DeviceLike | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """The parts of x along an axis in random order, each order equally likely; of an int n the numbers from
+    0 to n - 1.
+
+    Takes a number of 64 bits for each part and sorts them. device: only for an int. Raises ShapeError for a
+    0-d x, IndexError for an axis out of range and ValueError for a negative n.
+    """
+    if isinstance(x, Tensor):
+        if x.ndim == 0:
+            raise _C.ShapeError("permutation: a 0-d tensor has no axis to permute")
+        axis = axis_of("permutation", axis, x.ndim)
+        return _take(x, _order(x.shape[axis], x.device, generator), axis=axis)
+    axis_of("permutation", axis, 1)
+    return _order(_count_of("permutation", x), device, generator)
+
+
+def _count_of(name: str, x: object) -> int:
+    if not is_index(x):
+        raise _C.DTypeError(f"{name}: expected an int or a Tensor, not {type(x).__name__}")
+    count = operator.index(x)  # type: ignore[arg-type]
+    if count < 0:
+        raise _C.ValueError(f"{name}: {count} must not be negative")
+    return count
+
+
+def _order(count: int, device: DeviceLike | None, generator: Generator | None) -> Tensor:
+    keys = randint(-(2**63), 2**63, (count,), dtype="int64", device=device, generator=generator)
+    return _argsort(keys)
+
+
+def choice(
+    a: int | Tensor,
+    /,
+    shape: Shape = (),
+    *,
+    replace: bool = True,
+    p: Tensor | None = None,
+    axis: int = 0,
+    device: DeviceLike | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Random parts of a along an axis, or random numbers below an int a. The shape takes the place of the
+    axis.
+
+    replace: whether a part may be chosen again. p: how likely each part is, a 1-d real tensor that need not
+    sum to 1; equally likely without it. With replacement it is searched for in the running sums of p, without
+    by the exponential times of Efraimidis and Spirakis (Weighted random sampling with a reservoir, 2006),
+    where parts of probability 0 come last. device: only for an int a.
+
+    Raises ValueError where more parts are to be chosen than there are, ShapeError for a 0-d a and a p that
+    does not fit, IndexError for an axis out of range and DeviceError for a p on another device. Values of p
+    are not looked at, as that would wait: negative or nan ones choose parts at will or fail the result with
+    IndexError.
+    """
+    name = "choice"
+    if isinstance(a, Tensor):
+        if a.ndim == 0:
+            raise _C.ShapeError(f"{name}: a 0-d tensor has no axis to choose from")
+        axis = axis_of(name, axis, a.ndim)
+        parts, device = a.shape[axis], a.device
+    else:
+        axis_of(name, axis, 1)
+        parts = _count_of(name, a)
+    sizes = shape_of(name, shape)
+    count = math.prod(sizes)
+    if count > parts and (parts == 0 or not replace):
+        raise _C.ValueError(
+            f"{name}: cannot choose {count} of {parts}{'' if replace else ' without replacement'}"
+        )
+    if p is not None:
+        p = as_floating(name, p)
+        if p.shape != (parts,):
+            raise _C.ShapeError(f"{name}: p has shape {p.shape}; it must be {(parts,)}")
+        p, device = _astype(p, dtype="float64"), _device_beside(name, p, device)
+    places = _places(parts, sizes, count, replace, p, device, generator)
+    return _take(a, places, axis=axis) if isinstance(a, Tensor) else places
+
+
+def _places(
+    parts: int,
+    sizes: tuple[int, ...],
+    count: int,
+    replace: bool,
+    p: Tensor | None,
+    device: DeviceLike | None,
+    generator: Generator | None,
+) -> Tensor:
+    if count == 0:
+        return _empty(shape=sizes, dtype="int64", device=device)
+    if replace and p is None:
+        return randint(0, parts, sizes, device=device, generator=generator)
+    if replace:
+        sums = _cumulative_sum(p, axis=0)
+        return _searchsorted(
+            sums / sums[-1], uniform(sizes, dtype="float64", device=device, generator=generator), side="right"
+        )
+    if p is None:
+        order = _order(parts, device, generator)
+    else:
+        order = _argsort(exponential((parts,), dtype="float64", device=device, generator=generator) / p)
+    return _reshape(order[:count], shape=sizes)
+
+
+__all__ = ["bernoulli", "choice", "exponential", "integers", "permutation"]
