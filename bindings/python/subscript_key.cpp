@@ -110,11 +110,13 @@ class KeyParser {
     return true;
   }
 
-  /// Throws unless the mask has the shape of x from `axis` on.
+  /// Throws unless the mask has the shape of x from `axis` on, or 0 instead of a size (array API standard,
+  /// boolean array indexing).
   void check_mask(const Tensor& mask, int axis) const {
     const Shape& shape = mask.shape();
+    const auto fits = [](std::int64_t size, std::int64_t of_x) { return size == of_x || size == 0; };
     if (axis + mask.rank() <= x_.rank() &&
-        std::equal(shape.begin(), shape.end(), x_.shape().begin() + axis)) {
+        std::equal(shape.begin(), shape.end(), x_.shape().begin() + axis, fits)) {
       return;
     }
     fail("mask of shape " + to_string(shape) + " does not match the " +

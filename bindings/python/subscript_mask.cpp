@@ -76,6 +76,19 @@ bool has_rows(const TensorMeta& x, const Tensor& mask, const Tensor& value) {
   return value.shape()[0] <= mask.numel();
 }
 
+/// True for a mask of the tensor's first axes in which a size is 0 instead of the tensor's: it selects
+/// nothing.
+bool is_void(const TensorMeta& x, const Tensor& mask) {
+  if (mask.numel() != 0 || mask.rank() > x.rank()) return false;
+  bool differs = false;
+  for (int axis = 0; axis < mask.rank(); ++axis) {
+    const std::int64_t size = mask.shape()[axis];
+    if (size != 0 && size != x.shape[axis]) return false;
+    differs = differs || size != x.shape[axis];
+  }
+  return differs;
+}
+
 }  // namespace
 
 Tensor take_mask(const Tensor& x, const Tensor& mask) {
@@ -99,7 +112,12 @@ void assign_mask(PyObject* self, Tensor mask, const Tensor& value) {
   const TensorMeta x = tensor_of(self).meta();
   Engine& engine = mask.engine();
   const Tensor* const operands[] = {&value, &mask};
-  if (has_fixed_places(x, mask, value)) {
+  const bool fixed = has_fixed_places(x, mask, value);
+  if (is_void(x, mask) &&
+      (fixed ? broadcast_shapes("setitem", value.shape(), x.shape) == x.shape : has_rows(x, mask, value))) {
+    return;
+  }
+  if (fixed) {
     Shape shape = mask.shape();
     while (int(shape.size()) < x.rank()) shape.push_back(1);
     if (mask.rank() < x.rank()) mask = reshaped(mask, shape);

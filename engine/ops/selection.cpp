@@ -26,6 +26,13 @@ void infer_nonzero(InferContext& ctx) {
   ctx.set_contiguous(0, {x.rank(), selected_count(ctx, x.numel())}, DType::int64);
 }
 
+/// A mask's axes have the sizes of the first axes of x, or 0 (array API standard, boolean array indexing).
+bool fits_first_axes(const Shape& mask, const Shape& x) {
+  return mask.size() <= x.size() &&
+         std::equal(mask.begin(), mask.end(), x.begin(),
+                    [](std::int64_t size, std::int64_t of_x) { return size == of_x || size == 0; });
+}
+
 /// Checks that input `i` is a mask over the first axes of input 0; returns the shape of what one of its
 /// elements selects.
 Shape rest_behind_mask(const InferContext& ctx, std::size_t i) {
@@ -35,7 +42,7 @@ Shape rest_behind_mask(const InferContext& ctx, std::size_t i) {
     throw DTypeError(std::string(ctx.name()) + ": the mask must be bool, not " +
                      std::string(name(mask.dtype)));
   }
-  if (mask.rank() > x.rank() || !std::equal(mask.shape.begin(), mask.shape.end(), x.shape.begin())) {
+  if (!fits_first_axes(mask.shape, x.shape)) {
     throw IndexError(std::string(ctx.name()) + ": mask of shape " + to_string(mask.shape) +
                      " does not match the first axes of shape " + to_string(x.shape));
   }
@@ -109,8 +116,9 @@ void register_selection(OpRegistry& registry) {
   Op select =
       make_op("mask_select", {"x", "mask"}, infer_mask_select,
               "The elements of x where mask is true, in C order, along one axis that replaces those of "
-              "the mask.\n\nWhat x[mask] becomes. mask: bool, of the shape of the first axes of x, else "
-              "IndexError. count: how many places it selects.\n\nArray API standard, boolean array "
+              "the mask.\n\nWhat x[mask] becomes. mask: bool, of the shape of the first axes of x "
+              "(or 0 instead of a size), else IndexError. count: how many places it selects.\n\nArray API "
+              "standard, boolean array "
               "indexing.");
   select.attributes = {count};
   registry.add(std::move(select));

@@ -85,6 +85,11 @@ def test_eye(arguments, k):
     check(tw.eye(*arguments, k=k, dtype="int32"), np.eye(*arguments, k=k, dtype="int32"))
 
 
+@pytest.mark.parametrize("k", [2**62, 2**63, 2**70, -(2**63), -(2**70)])
+def test_an_eye_whose_diagonal_is_far_away(k):
+    assert tw.eye(2, 3, k=k).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_asarray_of_lists(dtype):
     nested = [[0, 1, 1], [1, 0, 1]]

@@ -108,6 +108,30 @@ def test_masked_writes_reuse_memory_and_leave_views():
     assert tw.stats()["donated"] > before
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0), (0, 0), (0, 4, 2), (3, 4, 0)])
+def test_a_mask_with_an_axis_of_size_0_selects_nothing(shape):
+    x = tw.reshape(tw.arange(24), (3, 4, 2))
+    mask = tw.zeros(shape, dtype=bool)
+    assert x[mask].shape == (0, *x.shape[len(shape) :])
+    if len(shape) < 3:
+        assert x[mask, ..., 1].shape == (0, *x.shape[len(shape) : -1])
+    before = x.tolist()
+    x[mask] = 5
+    x[mask] = tw.ones((0, *x.shape[len(shape) :]), dtype=x.dtype)
+    assert x.tolist() == before
+    with pytest.raises(tw.ShapeError, match="^setitem: "):
+        x[mask] = tw.ones((7, 7), dtype=x.dtype)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (3, 4, 2, 0)])
+def test_the_other_axes_of_a_mask_still_have_to_match(shape):
+    x = tw.reshape(tw.arange(24), (3, 4, 2))
+    with pytest.raises(IndexError):
+        x[tw.zeros(shape, dtype=bool)]
+    with pytest.raises((IndexError, tw.ShapeError)):
+        x[tw.zeros(shape, dtype=bool)] = 5
+
+
 def test_mask_errors():
     x = tw.ones((2, 3))
     for key in (

@@ -295,6 +295,9 @@ def eye(
     device: DeviceLike | None = None,
 ) -> Tensor:
     dtype = "float32" if dtype is None else dtype
+    if hasattr(k, "__index__"):
+        # Farther than any matrix is wide, and what an int64 holds.
+        k = max(-(2**62), min(operator.index(k), 2**62))
     return _eye(n_rows=n_rows, n_cols=n_cols, k=k, dtype=dtype, device=device)
 
 
