@@ -241,6 +241,9 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
     }
   };
   const auto parts = static_cast<int>(std::min<std::int64_t>(arena.threads_, chunks));
+  // At its end the loop waits for the parts of others, and oneTBB may put this stack aside meanwhile and go
+  // on with it on another thread: the mark of the kernel must not stay behind.
+  EngineTask* const kernel = EngineTask::exchange(nullptr);
   // Isolated: a wait inside a body would otherwise pick up other operators' bodies and nest them on this
   // stack.
   tbb::this_task_arena::isolate([&] {
@@ -248,7 +251,12 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
         0, parts,
         [&](int part) {
           // The caller has a permit; others join only with one of their own.
-          if (part == 0) return work();
+          if (part == 0) {
+            EngineTask* const outer = EngineTask::exchange(kernel);
+            work();
+            EngineTask::exchange(outer);
+            return;
+          }
           if (next.load(std::memory_order_relaxed) >= chunks || !arena.try_acquire_permit()) return;
           {
             const EngineTask task(EngineTask::Kind::kernel, &arena);
@@ -258,6 +266,7 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
         },
         tbb::simple_partitioner());
   });
+  EngineTask::exchange(kernel);
 }
 
 }  // namespace thalweg

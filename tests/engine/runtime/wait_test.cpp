@@ -254,6 +254,21 @@ TEST_P(WaitTest, AHostsTaskGroupMaySynchronize) {
   EXPECT_EQ(done, 6);
 }
 
+/// oneTBB moves a parallel kernel that waits in its chunks from thread to thread: none of them may take
+/// itself for one that runs a kernel afterwards.
+TEST_P(WaitTest, AParallelKernelThatWaitsLeavesNoMarkOnAThread) {
+  Engine other(options(), &register_test_kernels);
+  const Op& leaf = add_custom(other, "leaf");
+  const Op& outer = other.register_operator(custom_op("outer"), [&](const KernelContext& context) {
+    context.parallel_for(8, [&](std::int64_t) { call(other, leaf, {}).wait(); });
+    context.output().as<double>()[0] = 1;
+  });
+  for (int round = 0; round < 30; ++round) {
+    EXPECT_EQ(item(call(other, outer, {})), 1);
+    EXPECT_NO_THROW(tbb::parallel_for(0, 16, [&](int) { other.synchronize(); }));
+  }
+}
+
 // --- callbacks
 // ------------------------------------------------------------------------------------------------------
 
