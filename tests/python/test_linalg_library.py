@@ -79,7 +79,7 @@ CORE = "Haswell" if platform.machine() == "x86_64" else ""
 def test_threads_may_share_every_build_of_debian(build):
     libraries = glob.glob(f"/usr/lib/*/openblas-{build}/libopenblas.so.0")
     if not libraries:
-        pytest.skip("not installed")
+        pytest.skip(f"Debian's {build} build of OpenBLAS is not installed")
     for program in (PROGRAM, CROWD):
         # Kernels for this processor may need no buffers for small matrices.
         result = run(program, THALWEG_BLAS=libraries[0], OPENBLAS_CORETYPE=CORE)
