@@ -2,12 +2,14 @@
 #include "runtime/device_arena.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include <oneapi/tbb/flow_graph.h>
-#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
+#include <oneapi/tbb/task_scheduler_observer.h>
 
 #include "runtime/engine_task.h"
 #include "runtime/operator_node.h"
@@ -33,9 +35,9 @@ void suspend_on(Operand& operand) {
 
 void suspend_until_done(Operand& operand) {
   DeviceArena* arena = EngineTask::arena();
-  EngineTask* task = EngineTask::exchange(nullptr);
+  const EngineTask::Mark mark = EngineTask::exchange({});
   arena != nullptr ? arena->suspend_body(operand) : suspend_on(operand);
-  EngineTask::exchange(task);
+  EngineTask::exchange(mark);
 }
 
 PermitPause::PermitPause() noexcept : arena_(EngineTask::arena()) {
@@ -56,18 +58,123 @@ struct ReadyBatch {
 
 }  // namespace
 
+/// A kernel's parallel loop. It lives until the last of its invited parts has come, which may be after its
+/// end.
+struct alignas(64) ParallelLoop {
+  void begin(DeviceArena& its_arena, std::int64_t its_chunks, void (*its_body)(void*, std::int64_t),
+             void* its_context) noexcept {
+    arena = &its_arena;
+    chunks = its_chunks;
+    body = its_body;
+    context = its_context;
+    next.store(0, std::memory_order_relaxed);
+    unfinished.store(chunks, std::memory_order_relaxed);
+    const auto helpers = static_cast<int>(std::min<std::int64_t>(its_arena.threads(), chunks)) - 1;
+    invitations.store(helpers, std::memory_order_relaxed);
+    references.store(helpers + 1, std::memory_order_relaxed);
+    met.store(false, std::memory_order_relaxed);
+  }
+
+  /// Runs chunks while there are any. True if one of them was the last to be finished.
+  bool work() noexcept {
+    std::int64_t ran = 0;
+    for (std::int64_t chunk = 0; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks; ++ran) {
+      body(context, chunk);
+    }
+    // Acquire-release: whoever sees 0 sees what every chunk wrote.
+    return ran > 0 && unfinished.fetch_sub(ran, std::memory_order_acq_rel) == ran;
+  }
+  bool has_chunks() const noexcept { return next.load(std::memory_order_relaxed) < chunks; }
+  /// Not inlined: its caller may have gone from one thread to another, and the pool keeps thread-locals.
+  [[gnu::noinline]] void unref() noexcept {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) SlabPool<ParallelLoop>::give(this);
+  }
+
+  DeviceArena* arena = nullptr;
+  std::int64_t chunks = 0;
+  void (*body)(void*, std::int64_t) = nullptr;
+  void* context = nullptr;
+  std::atomic<std::int64_t> next{0};
+  std::atomic<std::int64_t> unfinished{0};
+  std::atomic<int> invitations{0};
+  std::atomic<int> references{0};
+  /// Set by the caller that suspended itself and by the part that ran the last chunk: the second of them
+  /// resumes the caller.
+  std::atomic<bool> met{false};
+  tbb::task::suspend_point caller = nullptr;
+};
+
+/// Tells a thread which device's arena it is in. A worker may still be on its way out of an arena that is
+/// gone when it turns up in another one: it then finds that the place has been given up.
+class DeviceArena::Place final : public tbb::task_scheduler_observer {
+ public:
+  Place(tbb::task_arena& arena, DeviceArena& device_arena)
+      : tbb::task_scheduler_observer(arena), slot_(SlabPool<Slot>::take()) {
+    slot_->arena = &device_arena;
+    observe(true);
+  }
+  ~Place() override {
+    observe(false);
+    slot_->generation.fetch_add(1, std::memory_order_release);
+    SlabPool<Slot>::give(slot_);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  void on_scheduler_entry(bool) override {
+    of_thread() = {slot_, slot_->generation.load(std::memory_order_acquire)};
+  }
+  void on_scheduler_exit(bool) override { of_thread() = {}; }
+
+  static DeviceArena* here() noexcept {
+    const Presence& presence = of_thread();
+    if (presence.slot == nullptr) return nullptr;
+    const bool valid = presence.slot->generation.load(std::memory_order_acquire) == presence.generation;
+    return valid ? presence.slot->arena : nullptr;
+  }
+
+ private:
+  /// Never unmapped, so that a late look at it is harmless.
+  struct Slot {
+    std::atomic<std::uint64_t> generation{0};
+    DeviceArena* arena = nullptr;
+  };
+  struct Presence {
+    Slot* slot = nullptr;
+    std::uint64_t generation = 0;
+  };
+  // Never inlined: a caller may have gone from one thread to another.
+  [[gnu::noinline]] static Presence& of_thread() noexcept {
+    static constinit thread_local Presence presence;
+    return presence;
+  }
+
+  Slot* const slot_;
+};
+
+DeviceArena* DeviceArena::of_this_thread() noexcept { return Place::here(); }
+
 /// `task_arena(threads + 1, 2)`: the device thread and one more external thread have seats of their own, so
 /// entering never delegates; `threads - 1` seats are left for oneTBB's workers.
 struct DeviceArena::Tbb {
-  explicit Tbb(int threads)
+  Tbb(int threads, DeviceArena& device_arena)
       : context(tbb::task_group_context::isolated,
                 tbb::task_group_context::default_traits | tbb::task_group_context::concurrent_wait),
-        arena(threads + 1, 2) {
-    arena.execute([this] {
+        arena(threads + 1, 2),
+        place(arena, device_arena) {
+    arena.execute([this, owner = &device_arena] {
       graph = std::make_unique<tbb::flow::graph>(context);
       pump = std::make_unique<Pump>(*graph, tbb::flow::unlimited, [](ReadyBatch* batch) noexcept {
         for (std::size_t i = 0; i < batch->count; ++i) batch->nodes[i]->put_guard();
         SlabPool<ReadyBatch>::give(batch);
+        return tbb::flow::continue_msg();
+      });
+      wake = std::make_unique<Wake>(*graph, tbb::flow::unlimited, [owner](tbb::flow::continue_msg) noexcept {
+        owner->run_deferred();
+        return tbb::flow::continue_msg();
+      });
+      parts = std::make_unique<Parts>(*graph, tbb::flow::unlimited, [](ParallelLoop* loop) noexcept {
+        loop->arena->join(*loop);
         return tbb::flow::continue_msg();
       });
     });
@@ -76,11 +183,30 @@ struct DeviceArena::Tbb {
   // Isolated: the default context would be bound to whatever task happened to construct the graph.
   tbb::task_group_context context;
   tbb::task_arena arena;
+  Place place;
   std::unique_ptr<tbb::flow::graph> graph;
   /// Puts the guards of a batch from inside the arena, where a put is a push to the thread's own queue.
   using Pump = tbb::flow::function_node<ReadyBatch*, tbb::flow::continue_msg>;
   std::unique_ptr<Pump> pump;
+  /// Runs what waits for a permit, from inside the arena.
+  using Wake = tbb::flow::function_node<tbb::flow::continue_msg, tbb::flow::continue_msg>;
+  std::unique_ptr<Wake> wake;
+  /// One message is one task that takes part in a kernel's loop.
+  using Parts = tbb::flow::function_node<ParallelLoop*, tbb::flow::continue_msg>;
+  std::unique_ptr<Parts> parts;
 };
+
+bool DeviceArena::in_foreign_task() noexcept {
+  const DeviceArena* arena = of_this_thread();
+  return arena != nullptr && tbb::task::current_context() != &arena->tbb_->context;
+}
+
+KernelFn isolated(KernelFn kernel) {
+  return [kernel = std::move(kernel)](const KernelContext& context) {
+    if (DeviceArena::of_this_thread() == nullptr) return kernel(context);
+    tbb::this_task_arena::isolate([&] { kernel(context); });
+  };
+}
 
 DeviceArena::DeviceArena(Device device, int threads, bool use_worklist, void* owner, Execute execute,
                          TaskOver task_over)
@@ -90,8 +216,9 @@ DeviceArena::DeviceArena(Device device, int threads, bool use_worklist, void* ow
       owner_(owner),
       execute_(execute),
       task_over_(task_over),
-      tbb_(std::make_unique<Tbb>(threads)) {
+      tbb_(std::make_unique<Tbb>(threads, *this)) {
   SlabPool<ReadyBatch>::prepare();
+  SlabPool<ParallelLoop>::prepare();
 }
 
 DeviceArena::~DeviceArena() {
@@ -100,6 +227,8 @@ DeviceArena::~DeviceArena() {
     device_thread_.join();
   }
   nodes_.clear();
+  tbb_->parts.reset();
+  tbb_->wake.reset();
   tbb_->pump.reset();
   tbb_->graph.reset();
 }
@@ -203,12 +332,7 @@ void DeviceArena::run_deferred() noexcept {
 
 void DeviceArena::wake_deferred() noexcept {
   if (deferred_count_.load(std::memory_order_seq_cst) == 0) return;
-  // The graph's wait keeps the arena alive until the task is over.
-  tbb_->graph->reserve_wait();
-  tbb_->arena.enqueue([this] {
-    run_deferred();
-    tbb_->graph->release_wait();
-  });
+  tbb_->wake->try_put(tbb::flow::continue_msg());
 }
 
 void DeviceArena::suspend_body(Operand& operand) {
@@ -231,40 +355,74 @@ RunScope DeviceArena::scope() noexcept {
   return threads_ > 1 ? RunScope{&DeviceArena::parallel_for, this} : RunScope{};
 }
 
+/// Each part that comes invites two more, so that many are there soon.
+void DeviceArena::invite(ParallelLoop& loop) noexcept {
+  for (int i = 0; i < 2 && loop.invitations.fetch_sub(1, std::memory_order_relaxed) > 0; ++i) {
+    tbb_->parts->try_put(&loop);
+  }
+}
+
+/// A part of somebody's loop, in a task of its own.
+void DeviceArena::join(ParallelLoop& loop) noexcept {
+  invite(loop);
+  if (loop.has_chunks() && try_acquire_permit()) {
+    bool last = false;
+    {
+      const EngineTask task(EngineTask::Kind::kernel);
+      last = loop.work();
+    }
+    if (last && loop.met.exchange(true, std::memory_order_acq_rel)) {
+      tbb::task::resume(loop.caller);  // with our permit
+    } else {
+      return_permit();
+    }
+  }
+  loop.unref();
+}
+
 void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
                                void* context) {
   auto& arena = *static_cast<DeviceArena*>(runner);
-  std::atomic<std::int64_t> next{0};
-  const auto work = [&] {
-    for (std::int64_t chunk = 0; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) {
-      body(context, chunk);
+  ParallelLoop& loop = *SlabPool<ParallelLoop>::take();
+  loop.begin(arena, chunks, body, context);
+  arena.invite(loop);
+  if (!loop.work() && !arena.spin_for(loop)) arena.suspend_until_over(loop);
+  loop.unref();
+}
+
+/// The last chunk of others is often as good as done. False if it takes longer than putting this stack aside,
+/// or if somebody wants our permit.
+bool DeviceArena::spin_for(const ParallelLoop& loop) const noexcept {
+  constexpr std::chrono::microseconds kSpin{20};
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (loop.unfinished.load(std::memory_order_acquire) == 0) return true;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
     }
-  };
-  const auto parts = static_cast<int>(std::min<std::int64_t>(arena.threads_, chunks));
-  // At its end the loop waits for the parts of others, and oneTBB may put this stack aside meanwhile and go
-  // on with it on another thread: the mark of the kernel must not stay behind.
-  EngineTask* const kernel = EngineTask::exchange(nullptr);
-  // Isolated: a wait inside a body would otherwise pick up other operators' bodies and nest them on this
-  // stack.
-  tbb::this_task_arena::isolate([&] {
-    tbb::parallel_for(
-        0, parts,
-        [&](int part) {
-          // The caller has a permit; others join only with one of their own.
-          if (part == 0) {
-            EngineTask* const outer = EngineTask::exchange(kernel);
-            work();
-            EngineTask::exchange(outer);
-            return;
-          }
-          if (next.load(std::memory_order_relaxed) >= chunks || !arena.try_acquire_permit()) return;
-          {
-            const EngineTask task(EngineTask::Kind::kernel, &arena);
-            work();
-          }
-          arena.return_permit();
-        },
-        tbb::simple_partitioner());
+  } while (deferred_count_.load(std::memory_order_relaxed) == 0 && std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+/// For the caller of a loop: gives its thread and its permit to others until the last part has come to its
+/// end. A wait on this stack would keep both, and the parts may themselves wait for operators that need them.
+void DeviceArena::suspend_until_over(ParallelLoop& loop) noexcept {
+  const EngineTask::Mark kernel = EngineTask::exchange({});
+  tbb::task::suspend([&loop](tbb::task::suspend_point point) {
+    // The closure lies on the suspended stack, which may go on as soon as `met` is set: copy what is needed,
+    // and keep the arena until we are out of it.
+    ParallelLoop& shared = loop;
+    DeviceArena& arena = *shared.arena;
+    arena.tbb_->graph->reserve_wait();
+    shared.caller = point;
+    if (shared.met.exchange(true, std::memory_order_acq_rel)) {
+      tbb::task::resume(point);  // the last part came first: the permit is still ours
+    } else {
+      arena.return_permit();  // the last part hands us its own
+    }
+    arena.tbb_->graph->release_wait();
   });
   EngineTask::exchange(kernel);
 }

@@ -18,11 +18,16 @@ namespace thalweg {
 
 class DeviceArena;
 class OperatorNode;
+struct ParallelLoop;
 
 /// True on a thread that is inside any oneTBB task, the engine's or the host's.
 bool inside_tbb_task() noexcept;
 /// Inside a oneTBB task: gives the thread to other tasks until `operand` is done. Never blocks the thread.
 void suspend_until_done(Operand& operand);
+
+/// A kernel that may use oneTBB on its own: while it waits for its tasks, its thread must not begin another
+/// operator on top of it, which might wait for this one.
+KernelFn isolated(KernelFn kernel);
 
 /// While one lives, the running body of this thread, if there is one, has given its permit back: it sleeps.
 class PermitPause {
@@ -51,6 +56,11 @@ class DeviceArena {
   ~DeviceArena();
   DeviceArena(const DeviceArena&) = delete;
   DeviceArena& operator=(const DeviceArena&) = delete;
+
+  /// The arena that this thread is in, or nullptr.
+  static DeviceArena* of_this_thread() noexcept;
+  /// Inside a task of an arena that is not the engine's: one of a loop that a kernel runs on its own.
+  static bool in_foreign_task() noexcept;
 
   Device device() const noexcept { return device_; }
   int threads() const noexcept { return threads_; }
@@ -99,6 +109,7 @@ class DeviceArena {
 
  private:
   struct Tbb;
+  class Place;
   /// Something that waits for a permit: an operator, or a suspended body that gets the permit handed over.
   struct Deferred {
     Operator* op = nullptr;
@@ -111,6 +122,10 @@ class DeviceArena {
   static void on_fired(DeviceArena& arena, OperatorNode& node) noexcept;
   static void parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
                            void* context);
+  void invite(ParallelLoop& loop) noexcept;
+  void join(ParallelLoop& loop) noexcept;
+  bool spin_for(const ParallelLoop& loop) const noexcept;
+  void suspend_until_over(ParallelLoop& loop) noexcept;
   void release_permit() noexcept { running_.fetch_sub(1, std::memory_order_seq_cst); }
   void push_deferred(Deferred waiting);
   Deferred pop_deferred() noexcept;

@@ -65,6 +65,12 @@ void EagerGraphExecutor::wait(Operand& operand) {
     throw EngineError(
         "wait: a completion callback must not wait for a value; issue operators or hand the work on");
   }
+  if (DeviceArena::in_foreign_task()) {
+    // Its thread may be the last one, and a kernel that waits for the task would not give its own away.
+    throw EngineError(
+        "wait: a oneTBB task that a kernel started must not wait for a value; wait before, or use "
+        "KernelContext::parallel_for, whose chunks may wait");
+  }
   if (forked_) return wait_in_child(operand);
   const HostRelease release(hooks_);
   Helped helped = Helped::ran_one;

@@ -9,6 +9,7 @@
 #include <sched.h>
 #endif
 
+#include "runtime/device_arena.h"
 #include "runtime/engine_impl.h"
 #include "runtime/engine_task.h"
 #include "runtime/fork.h"
@@ -134,7 +135,7 @@ const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
   }
   op.is_custom = true;
   const Op& added = impl_->ops.add(std::move(op));
-  impl_->kernels.add(added.name, DeviceType::cpu, std::move(cpu_kernel));
+  impl_->kernels.add(added.name, DeviceType::cpu, isolated(std::move(cpu_kernel)));
   return added;
 }
 

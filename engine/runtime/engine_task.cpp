@@ -1,34 +1,45 @@
 // engine_task.cpp: the thread-local that EngineTask keeps.
 #include "runtime/engine_task.h"
 
+#include <utility>
+
 #include "graph/operand.h"
+#include "runtime/device_arena.h"
 
 namespace thalweg {
 
-EngineTask*& EngineTask::current() noexcept {
-  static constinit thread_local EngineTask* task = nullptr;
-  return task;
+EngineTask::Mark& EngineTask::mark() noexcept {
+  static constinit thread_local Mark mark;
+  return mark;
 }
 
-EngineTask::EngineTask(Kind kind, DeviceArena* arena) noexcept
-    : outer_(current()), kind_(kind), arena_(arena) {
-  current() = this;
+EngineTask::EngineTask(Kind kind, DeviceArena* arena) noexcept : outer_(mark()) {
+  mark() = {kind, arena, kind == Kind::inline_run ? this : nullptr};
 }
 
-EngineTask::~EngineTask() { current() = outer_; }
+EngineTask::~EngineTask() { mark() = outer_; }
+
+bool EngineTask::active() noexcept {
+  const Mark& here = mark();
+  // A kernel's mark without an arena is an arena's own, and may have stayed behind on a thread that left it.
+  if (here.kind != Kind::none && (here.kind != Kind::kernel || here.arena != nullptr)) return true;
+  return DeviceArena::of_this_thread() != nullptr;
+}
+
+DeviceArena* EngineTask::arena() noexcept {
+  const Mark& here = mark();
+  if (here.kind == Kind::inline_run || here.kind == Kind::callback) return nullptr;
+  return here.arena != nullptr ? here.arena : DeviceArena::of_this_thread();
+}
 
 bool EngineTask::postpone(Waiter* waiter) noexcept {
-  EngineTask* task = current();
-  if (task == nullptr || task->kind_ != Kind::inline_run) return false;
+  EngineTask* task = mark().inline_run;
+  if (task == nullptr) return false;
   waiter->next = task->postponed_;
   task->postponed_ = waiter;
   return true;
 }
 
-EngineTask* EngineTask::exchange(EngineTask* task) noexcept {
-  EngineTask* previous = current();
-  current() = task;
-  return previous;
-}
+EngineTask::Mark EngineTask::exchange(Mark mark_now) noexcept { return std::exchange(mark(), mark_now); }
 
 }  // namespace thalweg

@@ -9,42 +9,51 @@ class DeviceArena;
 struct Waiter;
 
 /// While one lives on a thread, what the thread issues is always admitted and its waits do not block the
-/// thread.
+/// thread. The same holds for every task inside a device's arena, marked or not: a kernel may spread over
+/// oneTBB tasks of its own, and oneTBB may go on with a waiting kernel on another thread.
 class EngineTask {
  public:
   enum class Kind : std::uint8_t {
-    kernel,      ///< an operator's body, with a permit of its arena
+    none,
+    kernel,      ///< an operator's body
     inline_run,  ///< an operator that runs on the baton holder: no user code may run before the baton is
                  ///< given back
     callback,    ///< a completion callback
   };
 
-  EngineTask(Kind kind, DeviceArena* arena) noexcept;
+  /// What a thread is marked with: copied, never pointed to, since the stack that set it may move on without
+  /// having taken it back.
+  struct Mark {
+    Kind kind = Kind::none;
+    DeviceArena* arena = nullptr;  ///< outside of arenas: whose permit the body holds
+    EngineTask* inline_run = nullptr;
+  };
+
+  /// `arena`: whose permit the body holds, if the thread is outside of it.
+  explicit EngineTask(Kind kind, DeviceArena* arena = nullptr) noexcept;
   ~EngineTask();
   EngineTask(const EngineTask&) = delete;
   EngineTask& operator=(const EngineTask&) = delete;
 
-  static bool active() noexcept { return current() != nullptr; }
-  static bool in_callback() noexcept { return active() && current()->kind_ == Kind::callback; }
+  static bool active() noexcept;
+  static bool in_callback() noexcept { return mark().kind == Kind::callback; }
   /// The arena whose permit the running operator holds, or nullptr.
-  static DeviceArena* arena() noexcept { return active() ? current()->arena_ : nullptr; }
+  static DeviceArena* arena() noexcept;
 
   /// During an inline run: keeps `waiter` for later and returns true.
   static bool postpone(Waiter* waiter) noexcept;
   /// What was kept, newest first.
   Waiter* postponed() const noexcept { return postponed_; }
 
-  /// A suspended task may go on while another runs on this thread: what `current` was is restored after it.
-  static EngineTask* exchange(EngineTask* task) noexcept;
+  /// A suspended task may go on while another runs on this thread: what the mark was is restored after it.
+  static Mark exchange(Mark mark) noexcept;
 
  private:
   // Out of line and never inlined: a task may be resumed by another thread, and an address of a thread-local
   // kept across the suspension would be the old thread's.
-  [[gnu::noinline]] static EngineTask*& current() noexcept;
+  [[gnu::noinline]] static Mark& mark() noexcept;
 
-  EngineTask* outer_;
-  Kind kind_;
-  DeviceArena* arena_;
+  const Mark outer_;
   Waiter* postponed_ = nullptr;
 };
 

@@ -63,7 +63,7 @@ bool PerDeviceThreadNodeRunner::launch(Operator* op) {
   OperatorNode& node = arena.take_node(op);
   if (run_inline_ && op->is_small && first_pending_input(op) == nullptr) {
     // Its node has no edges and nobody can add one: consumers come later in the queue, and we hold the baton.
-    const EngineTask task(EngineTask::Kind::inline_run, nullptr);
+    const EngineTask task(EngineTask::Kind::inline_run);
     const RunResult result = naive_.run(*op, {}, false);
     if (task.postponed() != nullptr) listener_.on_postponed(task.postponed());
     if (result == RunResult::done) {
@@ -115,7 +115,7 @@ void PerDeviceThreadNodeRunner::recycle(Operator* op) { arena_of_running(op).giv
 OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consumer) noexcept {
   DeviceArena& arena = arena_of_running(op);
   {
-    const EngineTask task(EngineTask::Kind::kernel, &arena);
+    const EngineTask task(EngineTask::Kind::kernel);
     if (naive_.run(*op, arena.scope(), false) == RunResult::needs_memory) {
       park(op, false);
       return nullptr;
@@ -170,7 +170,7 @@ void PerDeviceThreadNodeRunner::fail_parked() noexcept {
   Operator* op = take_parked();
   if (op == nullptr) return;
   {
-    const EngineTask task(EngineTask::Kind::inline_run, nullptr);
+    const EngineTask task(EngineTask::Kind::inline_run);
     naive_.fail_for_memory(*op);
     if (task.postponed() != nullptr) listener_.on_postponed(task.postponed());
   }

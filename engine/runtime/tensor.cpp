@@ -108,7 +108,7 @@ void Tensor::on_ready(std::function<void()> callback) const {
   waiter->notify = [](Waiter* self) noexcept {
     if (EngineTask::postpone(self)) return;
     const std::unique_ptr<Callback> owner(static_cast<Callback*>(self));
-    const EngineTask task(EngineTask::Kind::callback, nullptr);
+    const EngineTask task(EngineTask::Kind::callback);
     owner->call();
   };
   GraphExecutor* const executor = operand_->executor;  // the callback may drop this very handle
@@ -117,7 +117,7 @@ void Tensor::on_ready(std::function<void()> callback) const {
     executor->flush();
     return;
   }
-  const EngineTask task(EngineTask::Kind::callback, nullptr);
+  const EngineTask task(EngineTask::Kind::callback);
   waiter->call();
 }
 

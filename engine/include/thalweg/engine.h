@@ -97,7 +97,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Adds a custom operator with a CPU kernel; throws EngineError after the first operator was issued.
+  /// Adds a custom operator with a CPU kernel; throws EngineError after the first operator was issued. The
+  /// kernel may issue operators and wait for values, from chunks of KernelContext::parallel_for too, but not
+  /// from tasks that it starts with oneTBB itself (a wait there raises EngineError).
   const Op& register_operator(Op op, KernelFn cpu_kernel);
   const OpRegistry& ops() const noexcept;
   const Op& op(std::string_view name) const { return ops().find(name); }

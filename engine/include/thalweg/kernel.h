@@ -62,7 +62,8 @@ class KernelContext {
 
   /// Runs `body(chunk)` for every chunk in [0, chunks). The caller chooses `chunks` from the data's size only
   /// (never from a thread count), so results do not depend on how many threads take part. The body must not
-  /// throw.
+  /// throw. It may issue operators and wait for their values, which tasks that a kernel starts with oneTBB
+  /// itself may not.
   template <class Body>
   void parallel_for(std::int64_t chunks, Body&& body) const {
     if (parallel_for_ == nullptr || chunks < 2) {

@@ -193,6 +193,86 @@ TEST_P(WaitTest, AParallelKernelMayWaitInItsChunks) {
   for (int round = 0; round < 10; ++round) EXPECT_EQ(item(call(other, outer, {})), 8);
 }
 
+TEST_P(WaitTest, SeveralParallelKernelsMayWaitInTheirChunks) {
+  Engine other(options(), &register_test_kernels);
+  const Op& leaf = add_custom(other, "leaf");
+  const Op& outer = other.register_operator(custom_op("outer"), [&](const KernelContext& context) {
+    std::atomic<int> sum{0};
+    context.parallel_for(8,
+                         [&](std::int64_t) { sum.fetch_add(static_cast<int>(item(call(other, leaf, {})))); });
+    context.output().as<double>()[0] = sum.load();
+  });
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Tensor> results;
+    for (int i = 0; i < 6; ++i) results.push_back(call(other, outer, {}));
+    for (const Tensor& result : results) ASSERT_EQ(item(result), 8);
+  }
+}
+
+TEST_P(WaitTest, AParallelKernelMayWaitInLoopsInsideItsLoop) {
+  Engine other(options(), &register_test_kernels);
+  const Op& leaf = add_custom(other, "leaf");
+  const Op& outer = other.register_operator(custom_op("outer"), [&](const KernelContext& context) {
+    std::atomic<int> sum{0};
+    context.parallel_for(4, [&](std::int64_t) {
+      context.parallel_for(
+          4, [&](std::int64_t) { sum.fetch_add(static_cast<int>(item(call(other, leaf, {})))); });
+    });
+    context.output().as<double>()[0] = sum.load();
+  });
+  for (int round = 0; round < 20; ++round) {
+    const Tensor first = call(other, outer, {});
+    ASSERT_EQ(item(call(other, outer, {})), 16);
+    ASSERT_EQ(item(first), 16);
+  }
+}
+
+/// Such a wait would need the thread of the kernel that waits for the loop.
+TEST_P(WaitTest, AWaitInAKernelsOwnTbbLoopIsAnErrorNotAHang) {
+  Engine other(options(), &register_test_kernels);
+  const Op& leaf = add_custom(other, "leaf");
+  Tensor ready;
+  const Op& reads = other.register_operator(custom_op("reads"), [&](const KernelContext& context) {
+    std::atomic<int> sum{0};
+    tbb::parallel_for(0, 8, [&](int) { sum.fetch_add(static_cast<int>(item(ready))); });
+    context.output().as<double>()[0] = sum.load();
+  });
+  const Op& waits = other.register_operator(custom_op("waits"), [&](const KernelContext&) {
+    tbb::parallel_for(0, 8, [&](int) { call(other, leaf, {}).wait(); });
+  });
+  ready = filled(other, 1, 1);
+  ready.wait();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Tensor> results;
+    for (int i = 0; i < 6; ++i) results.push_back(call(other, waits, {}));
+    EXPECT_EQ(item(call(other, reads, {})), 8);
+    for (const Tensor& result : results) EXPECT_THROW(result.wait(), EngineError);
+    EXPECT_NO_THROW(tbb::parallel_for(0, 16, [&](int) { other.synchronize(); }));
+    other.drain();
+  }
+  ready = Tensor();
+}
+
+/// A kernel that waits for its own tasks must not begin one on top of itself that waits for it.
+TEST_P(WaitTest, KernelsMayWaitForKernelsThatRunTbbLoops) {
+  Engine other(options(), &register_test_kernels);
+  const Op& outer = other.register_operator(custom_op("outer"), [&](const KernelContext& context) {
+    std::atomic<int> sum{0};
+    tbb::parallel_for(0, 200, [&](int i) { sum.fetch_add(i % 2); });
+    context.output().as<double>()[0] = sum.load();
+  });
+  Tensor last;
+  const Op& reader = add_custom(other, "reader", [&](const KernelContext&) { last.wait(); });
+  for (int round = 0; round < 40; ++round) {
+    last = call(other, outer, {});
+    const Tensor read = call(other, reader, {});
+    ASSERT_EQ(item(last), 100);
+    read.wait();
+    other.drain();
+  }
+  last = Tensor();
+}
+
 TEST_P(WaitTest, WaitingForEverythingInsideAKernelIsAnErrorNotAHang) {
   Engine other(options(), &register_test_kernels);
   const Op& sync = add_custom(other, "sync", [&](const KernelContext&) { other.synchronize(); });
