@@ -77,6 +77,21 @@ void infer_randint(InferContext& context) {
   context.set_contiguous(0, attributes.get<Dims>(0), dtype);
 }
 
+/// The Python function gives the input the output's shape, so that the stream can be taken before.
+void infer_gamma(InferContext& context) {
+  const Attributes& attributes = context.attributes();
+  const double scale = attributes.get<double>(0);
+  const DType dtype = attributes.get<DType>(1);
+  require_floating(context, dtype);
+  if (!(scale >= 0)) throw ValueError("gamma: scale is " + text(scale) + "; it must not be negative");
+  if (is_complex(context.input(0).dtype)) {
+    throw DTypeError("gamma: concentration has dtype " + std::string(name(context.input(0).dtype)) +
+                     "; it must be real");
+  }
+  context.cast_input(0, DType::float64);
+  context.set_contiguous(0, context.input(0).shape, dtype);
+}
+
 AttrSpec required(const char* name, AttrKind kind) { return {name, kind, {}, true}; }
 
 Op make_op(const char* name, AttrSpec first, AttrSpec second, DType dtype, void (*infer)(InferContext&),
@@ -123,6 +138,22 @@ void register_random(OpRegistry& registry) {
   randint.attributes.push_back({"endpoint", AttrKind::boolean, false, false});
   randint.ns_per_element = 4.0f;
   registry.add(std::move(randint));
+  Op gamma;
+  gamma.name = "gamma";
+  gamma.inputs = {"concentration"};
+  gamma.attributes = {{"scale", AttrKind::floating, 1.0, false},
+                      {"dtype", AttrKind::dtype, DType::float64, false},
+                      required("seed", AttrKind::integer),
+                      {"counter", AttrKind::integer, std::int64_t{0}, false}};
+  gamma.infer = infer_gamma;
+  gamma.ns_per_element = 150.0f;
+  gamma.doc =
+      "Random numbers of the gamma distributions of the given concentrations, times scale.\n\nThe mean is "
+      "concentration * scale. Computed in float64 by the method of Marsaglia and Tsang (A simple method for "
+      "generating gamma variables, ACM TOMS 26, 2000). A concentration of 0 gives 0, a negative one or nan "
+      "gives nan. Element i depends on seed and counter + i only: the operator takes as many counters as "
+      "elements of Philox4x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC'11).";
+  registry.add(std::move(gamma));
 }
 
 }  // namespace thalweg

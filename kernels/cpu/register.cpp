@@ -9,6 +9,7 @@ void register_cpu_kernels(KernelRegistry& registry) {
   cpu::register_elementwise_kernels(registry);
   cpu::register_cast_kernels(registry);
   cpu::register_random_kernels(registry);
+  cpu::register_gamma_kernel(registry);
   cpu::register_reduction_kernels(registry);
   cpu::register_linear_algebra_kernels(registry);
   cpu::register_factorization_kernels(registry);

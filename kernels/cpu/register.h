@@ -9,6 +9,7 @@ void register_creation_kernels(KernelRegistry& registry);
 void register_elementwise_kernels(KernelRegistry& registry);
 void register_cast_kernels(KernelRegistry& registry);
 void register_random_kernels(KernelRegistry& registry);
+void register_gamma_kernel(KernelRegistry& registry);
 void register_reduction_kernels(KernelRegistry& registry);
 void register_linear_algebra_kernels(KernelRegistry& registry);
 void register_factorization_kernels(KernelRegistry& registry);

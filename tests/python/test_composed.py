@@ -46,6 +46,7 @@ CALLS = {
     "permutation": lambda x, i: tw.permutation(x),
     "choice": lambda x, i: tw.choice(x, 2, p=tw.sigmoid(x[:, 0])),
     "exponential": lambda x, i: tw.exponential(3, device=x.device),
+    "gamma": lambda x, i: tw.gamma(2.0, 3, device=x.device),
     "integers": lambda x, i: tw.integers(3, shape=4, device=x.device),
 }
 

@@ -12,6 +12,8 @@ CALLS = {
     "bernoulli": lambda g: tw.bernoulli(0.3, 100, generator=g),
     "bernoulli of a tensor": lambda g: tw.bernoulli(tw.linspace(0, 1, 50), (20, 50), generator=g),
     "exponential": lambda g: tw.exponential((7, 11), 2.0, generator=g),
+    "gamma": lambda g: tw.gamma(0.7, (7, 11), 2.0, generator=g),
+    "gamma of a tensor": lambda g: tw.gamma(tw.linspace(0, 9, 50), (20, 50), generator=g),
     "integers": lambda g: tw.integers(3, 9, (50,), generator=g),
     "permutation": lambda g: tw.permutation(100, generator=g),
     "permutation of a tensor": lambda g: tw.permutation(tw.arange(300).reshape(3, 100), 1, generator=g),
@@ -95,6 +97,45 @@ def test_exponential(dtype):
     check(values, (-2 * np.log1p(-uniform)).astype(dtype), rtol=1e-6 if dtype == "float32" else 1e-14)
     check(tw.exponential((2, 0)), np.zeros((2, 0), "float32"))
     check(tw.exponential(3, 0), np.zeros(3, "float32"))
+
+
+def gamma_cdf(concentration: float, x: float) -> float:
+    """The regularised lower incomplete gamma function by its power series (DLMF 8.7.1)."""
+    term = total = 1 / math.gamma(concentration + 1)
+    for n in range(1, 400):
+        term *= x / (concentration + n)
+        total += term
+    return total * x**concentration * math.exp(-x)
+
+
+@pytest.mark.parametrize("concentration", [0.05, 0.5, 1.0, 2.5, 30.0])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_gamma(dtype, concentration):
+    values = tw.gamma(concentration, 100_000, 3.0, dtype=dtype, generator=tw.Generator(1))
+    assert values.dtype == dtype
+    array = values.numpy().astype("float64") / 3
+    assert array.min() >= 0
+    bounds = concentration * np.array([0.25, 0.5, 0.9, 1.1, 1.5, 2, 3])
+    below = [gamma_cdf(concentration, x) for x in bounds]
+    counts = np.bincount(np.searchsorted(bounds, array), minlength=8)
+    check_shares(counts, np.diff(np.concatenate([[0], below, [1]])))
+    assert abs(array.mean() - concentration) < 6 * math.sqrt(concentration / 100_000)
+
+
+def test_gamma_of_a_tensor():
+    k = tw.asarray([[0.0], [1.0], [-1.0], [math.nan], [math.inf]])
+    assert tw.gamma(k).shape == (5, 1)
+    values = tw.gamma(k, (5, 1000), dtype="float64", generator=tw.Generator(1)).numpy()
+    assert not values[0].any()
+    assert abs(values[1].mean() - 1) < 0.2
+    assert np.isnan(values[2:4]).all()
+    assert np.isposinf(values[4]).all()
+    # A number of its own for each element: a slice of the tensor gives the slice of the numbers.
+    whole = tw.gamma(tw.linspace(0.1, 5, 3000), generator=tw.Generator(3))
+    check(tw.gamma(tw.linspace(0.1, 5, 3000)[:70], generator=tw.Generator(3)), whole.numpy()[:70])
+    ints = tw.gamma(tw.asarray([3, 4]), generator=tw.Generator(3))
+    check(ints, tw.gamma(tw.asarray([3.0, 4.0]), generator=tw.Generator(3)).numpy())
+    check(tw.gamma(2.0, (2, 0)), np.zeros((2, 0), "float32"))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -181,6 +222,11 @@ ERRORS = [
     (lambda: tw.exponential(3, -1), tw.ValueError, "^exponential: scale is -1"),
     (lambda: tw.exponential(3, dtype="int64"), tw.DTypeError, "dtype int64 is not floating"),
     (lambda: tw.exponential(3, generator=5), tw.DTypeError, "generator must be a Generator"),
+    (lambda: tw.gamma(-1), tw.ValueError, "^gamma: concentration is -1"),
+    (lambda: tw.gamma(1, 3, -2), tw.ValueError, "^gamma: scale is -2"),
+    (lambda: tw.gamma(1, 3, dtype="int64"), tw.DTypeError, "^gamma: dtype int64 is not floating"),
+    (lambda: tw.gamma(tw.ones(3), (2,)), tw.ShapeError, r"of shape \(3,\) does not broadcast"),
+    (lambda: tw.gamma(tw.ones(3, dtype="complex64")), tw.DTypeError, "^gamma: complex64"),
     (lambda: tw.integers(5, 5), tw.ValueError, "randint"),
     (lambda: tw.integers(0, 300, 3, dtype="uint8"), ValueError, "uint8"),
     (lambda: tw.permutation(-1), tw.ValueError, "^permutation: -1 must not be negative"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PYTHON_BENCHES = ("dispatch", "roundtrip", "fft")
+PYTHON_BENCHES = ("dispatch", "roundtrip", "operators", "fft")
 CPP_BENCHES = ("engine", "metg", "overlap", "memory")
 # Above this a cache line takes the long way between two cores, and so does every operator that changes cores.
 FAR_NS = 60.0
@@ -28,6 +28,17 @@ LIMITS: dict[str, dict[str, dict[str, tuple[str, float]]]] = {
     "engine": {name: {"flow": ("<=", 0.8)} for name in ("chain", "independent", "random DAG")},
     "metg": {name: {"flow": ("<=", 4.0)} for name in ("stencil_1d", "nearest", "fft", "random_nearest")},
     "overlap": {"matmuls": {"ours": (">=", 1.8)}, "chains": {"loop": (">=", 0.9)}},
+    "operators": {
+        **{f"matmul, {size}": {"better": ("<=", 1 / 0.9)} for size in (512, 1024, 2048)},
+        **{
+            f"{name}{axis}, 1e7": {"read": ("<=", 1 / 0.7), "better": ("<=", 2.0)}
+            for name in ("sum", "mean", "max")
+            for axis in ("", " axis 0", " axis 1")
+        },
+        ", 1e5": {"better": ("<=", 2.0)},
+        ", 1e6": {"better": ("<=", 2.0)},
+        ", 1e7": {"better": ("<=", 2.0)},
+    },
     "fft": {},
     "memory": {"issue 1e6": {"ours": ("<=", 32.0)}},
 }
@@ -88,10 +99,17 @@ def distance(latency_ns: float) -> str:
     return "far" if latency_ns > FAR_NS else "near"
 
 
+def is_named(case: str, name: str) -> bool:
+    """Whether `name` is the first words of a case, or its last if it begins with a comma."""
+    # "nearest" must not take random_nearest's row, nor the other way round.
+    if name.startswith(","):
+        return case.endswith(name)
+    return case == name or case.startswith((name + " ", name + ","))
+
+
 def limit_of(bench: str, row: dict[str, Any]) -> str:
     for prefix, bounds in LIMITS[bench].items():
-        # "nearest" must not take random_nearest's row, nor the other way round.
-        if row["case"] != prefix and not row["case"].startswith((prefix + " ", prefix + ",")):
+        if not is_named(row["case"], prefix):
             continue
         texts = []
         for peer, (sign, bound) in bounds.items():
@@ -153,6 +171,7 @@ def main() -> int:
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
         "load average before": os.getloadavg()[0],
     }
+    environment["THALWEG_BENCH_PROGRAMS"] = str(options.programs)
     latencies = [line_latency(options.programs, environment)]
     programs = commands(options.name, options.programs, options.rounds)
     report = merge([run(program, environment) for program in programs])

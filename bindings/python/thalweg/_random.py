@@ -21,18 +21,26 @@ def _shape_arguments(shape: tuple[Any, ...]) -> Any:
 
 
 def _draw(
-    operation: Operation, generator: Generator | None, shape: tuple[int, ...], **attributes: Any
+    operation: Operation,
+    generator: Generator | None,
+    shape: tuple[int, ...],
+    *inputs: Tensor,
+    per_counter: int = 2,
+    **attributes: Any,
 ) -> Tensor:
-    """Issues a random operation with the next numbers of the stream. One counter gives two elements."""
+    """Issues a random operation with the next numbers of the stream. One counter gives per_counter
+    elements."""
     stream = default_generator() if generator is None else generator
     if not isinstance(stream, Generator):
         name = operation.__name__
         raise _C.DTypeError(f"{name}: generator must be a Generator, not {type(stream).__name__}")
     # What overflows here is refused by the operation.
-    draws = (min(math.prod(max(size, 0) for size in shape), 2**63) + 1) // 2
+    draws = -(-min(math.prod(max(size, 0) for size in shape), 2**63) // per_counter)
     counter = stream.take(draws)
     try:
-        return operation(shape=shape, seed=stream.seed, counter=counter, **attributes)
+        if not inputs:
+            attributes["shape"] = shape
+        return operation(*inputs, seed=stream.seed, counter=counter, **attributes)
     except _C.OutOfMemoryError:  # drawn all the same, as where the call returns before the kernel runs
         raise
     except BaseException:

@@ -17,13 +17,16 @@ from thalweg._operations import (
     require_broadcast,
     shape_of,
 )
-from thalweg._random import randint, uniform
+from thalweg._random import _draw, randint, uniform
 from thalweg._typing import DeviceLike, DTypeLike, Shape, Tensor
 
 _argsort = op("argsort")
 _astype = op("astype")
 _cumulative_sum = op("cumulative_sum")
+_broadcast_to = op("broadcast_to")
 _empty = op("empty")
+_full = op("full")
+_gamma = op("gamma")
 _less = op("less")
 _log1p = op("log1p")
 _reshape = op("reshape")
@@ -89,6 +92,42 @@ def exponential(
         raise _C.DTypeError(f"exponential: dtype {dtype} is not floating; use float32 or float64")
     values = _log1p(-uniform(shape, dtype="float64", device=device, generator=generator)) * -scale
     return values if dtype == "float64" else _astype(values, dtype=dtype)
+
+
+def gamma(
+    concentration: float | Tensor,
+    /,
+    shape: Shape | None = None,
+    scale: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Random numbers of the gamma distribution with mean concentration * scale.
+
+    concentration: a number or a real tensor that broadcasts to the shape, which is its own by default. A
+    tensor may hold other numbers than positive ones: 0 gives 0, negative ones and nan give nan. float32 by
+    default, computed in float64 by the method of Marsaglia and Tsang (A simple method for generating gamma
+    variables, ACM TOMS 26, 2000). A stream gives each element numbers of its own.
+
+    Raises ValueError for a negative concentration or scale that is a number, ShapeError for a tensor that
+    does not broadcast, DTypeError for a complex one or a dtype that is not floating, and DeviceError for one
+    on another device.
+    """
+    scale = number_of("gamma", "scale", scale, least=0)
+    dtype = _C.dtype("float32" if dtype is None else dtype)
+    if isinstance(concentration, Tensor):
+        concentration = as_floating("gamma", concentration)
+        _device_beside("gamma", concentration, device)
+        sizes = concentration.shape if shape is None else shape_of("gamma", shape)
+        require_broadcast("gamma", "concentration", concentration, sizes)
+    else:
+        number = number_of("gamma", "concentration", concentration, least=0)
+        sizes = () if shape is None else shape_of("gamma", shape)
+        concentration = _full(shape=(), value=number, dtype="float64", device=device)
+    inputs = _broadcast_to(concentration, shape=sizes)
+    return _draw(_gamma, generator, sizes, inputs, per_counter=1, scale=scale, dtype=dtype)
 
 
 def integers(
@@ -223,4 +262,4 @@ def _places(
     return _reshape(order[:count], shape=sizes)
 
 
-__all__ = ["bernoulli", "choice", "exponential", "integers", "permutation"]
+__all__ = ["bernoulli", "choice", "exponential", "gamma", "integers", "permutation"]
