@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include <oneapi/tbb/flow_graph.h>
@@ -104,52 +105,33 @@ struct alignas(64) ParallelLoop {
   tbb::task::suspend_point caller = nullptr;
 };
 
-/// Tells a thread which device's arena it is in. A worker may still be on its way out of an arena that is
-/// gone when it turns up in another one: it then finds that the place has been given up.
+/// Tells the threads of a device's arena which one they are in.
 class DeviceArena::Place final : public tbb::task_scheduler_observer {
  public:
-  Place(tbb::task_arena& arena, DeviceArena& device_arena)
-      : tbb::task_scheduler_observer(arena), slot_(SlabPool<Slot>::take()) {
-    slot_->arena = &device_arena;
+  Place(tbb::task_arena& arena, ArenaRef ref) : tbb::task_scheduler_observer(arena), ref_(ref) {
     observe(true);
   }
-  ~Place() override {
-    observe(false);
-    slot_->generation.fetch_add(1, std::memory_order_release);
-    SlabPool<Slot>::give(slot_);
-  }
+  ~Place() override { observe(false); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
-  void on_scheduler_entry(bool) override {
-    of_thread() = {slot_, slot_->generation.load(std::memory_order_acquire)};
+  // A worker that is still on its way out of an arena that is gone keeps a reference that reads as nullptr.
+  void on_scheduler_entry(bool) override { of_thread() = ref_; }
+  void on_scheduler_exit(bool) override {
+    of_thread() = {};
+    EngineTask::exchange({});  // what a kernel that went on elsewhere may have left behind
   }
-  void on_scheduler_exit(bool) override { of_thread() = {}; }
 
-  static DeviceArena* here() noexcept {
-    const Presence& presence = of_thread();
-    if (presence.slot == nullptr) return nullptr;
-    const bool valid = presence.slot->generation.load(std::memory_order_acquire) == presence.generation;
-    return valid ? presence.slot->arena : nullptr;
-  }
+  static DeviceArena* here() noexcept { return of_thread().get(); }
 
  private:
-  /// Never unmapped, so that a late look at it is harmless.
-  struct Slot {
-    std::atomic<std::uint64_t> generation{0};
-    DeviceArena* arena = nullptr;
-  };
-  struct Presence {
-    Slot* slot = nullptr;
-    std::uint64_t generation = 0;
-  };
   // Never inlined: a caller may have gone from one thread to another.
-  [[gnu::noinline]] static Presence& of_thread() noexcept {
-    static constinit thread_local Presence presence;
-    return presence;
+  [[gnu::noinline]] static ArenaRef& of_thread() noexcept {
+    static constinit thread_local ArenaRef ref;
+    return ref;
   }
 
-  Slot* const slot_;
+  const ArenaRef ref_;
 };
 
 DeviceArena* DeviceArena::of_this_thread() noexcept { return Place::here(); }
@@ -160,8 +142,7 @@ struct DeviceArena::Tbb {
   Tbb(int threads, DeviceArena& device_arena)
       : context(tbb::task_group_context::isolated,
                 tbb::task_group_context::default_traits | tbb::task_group_context::concurrent_wait),
-        arena(threads + 1, 2),
-        place(arena, device_arena) {
+        arena(threads + 1, 2) {
     arena.execute([this, owner = &device_arena] {
       graph = std::make_unique<tbb::flow::graph>(context);
       pump = std::make_unique<Pump>(*graph, tbb::flow::unlimited, [](ReadyBatch* batch) noexcept {
@@ -178,12 +159,15 @@ struct DeviceArena::Tbb {
         return tbb::flow::continue_msg();
       });
     });
+    // From here on only the device thread and oneTBB's workers come in; the thread that makes the arena may
+    // be in another one.
+    place.emplace(arena, device_arena.ref());
   }
 
   // Isolated: the default context would be bound to whatever task happened to construct the graph.
   tbb::task_group_context context;
   tbb::task_arena arena;
-  Place place;
+  std::optional<Place> place;
   std::unique_ptr<tbb::flow::graph> graph;
   /// Puts the guards of a batch from inside the arena, where a put is a push to the thread's own queue.
   using Pump = tbb::flow::function_node<ReadyBatch*, tbb::flow::continue_msg>;
@@ -203,7 +187,7 @@ bool DeviceArena::in_foreign_task() noexcept {
 
 KernelFn isolated(KernelFn kernel) {
   return [kernel = std::move(kernel)](const KernelContext& context) {
-    if (DeviceArena::of_this_thread() == nullptr) return kernel(context);
+    if (!inside_tbb_task()) return kernel(context);
     tbb::this_task_arena::isolate([&] { kernel(context); });
   };
 }
@@ -216,6 +200,7 @@ DeviceArena::DeviceArena(Device device, int threads, bool use_worklist, void* ow
       owner_(owner),
       execute_(execute),
       task_over_(task_over),
+      ref_source_(*this),
       tbb_(std::make_unique<Tbb>(threads, *this)) {
   SlabPool<ReadyBatch>::prepare();
   SlabPool<ParallelLoop>::prepare();
@@ -368,7 +353,7 @@ void DeviceArena::join(ParallelLoop& loop) noexcept {
   if (loop.has_chunks() && try_acquire_permit()) {
     bool last = false;
     {
-      const EngineTask task(EngineTask::Kind::kernel);
+      const EngineTask task(EngineTask::Kind::kernel, ref());
       last = loop.work();
     }
     if (last && loop.met.exchange(true, std::memory_order_acq_rel)) {

@@ -12,6 +12,7 @@
 #include <thalweg/device.h>
 
 #include "graph/operator.h"
+#include "runtime/arena_ref.h"
 #include "runtime/kernel.h"
 
 namespace thalweg {
@@ -62,6 +63,7 @@ class DeviceArena {
   /// Inside a task of an arena that is not the engine's: one of a loop that a kernel runs on its own.
   static bool in_foreign_task() noexcept;
 
+  ArenaRef ref() const noexcept { return ref_source_.ref(); }
   Device device() const noexcept { return device_; }
   int threads() const noexcept { return threads_; }
 
@@ -136,6 +138,7 @@ class DeviceArena {
   void* const owner_;
   const Execute execute_;
   const TaskOver task_over_;
+  const ArenaRefSource ref_source_;
   std::unique_ptr<Tbb> tbb_;
   std::deque<OperatorNode> nodes_;  // stable addresses
   std::vector<OperatorNode*> free_nodes_;

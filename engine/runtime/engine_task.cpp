@@ -13,7 +13,7 @@ EngineTask::Mark& EngineTask::mark() noexcept {
   return mark;
 }
 
-EngineTask::EngineTask(Kind kind, DeviceArena* arena) noexcept : outer_(mark()) {
+EngineTask::EngineTask(Kind kind, ArenaRef arena) noexcept : outer_(mark()) {
   mark() = {kind, arena, kind == Kind::inline_run ? this : nullptr};
 }
 
@@ -21,15 +21,16 @@ EngineTask::~EngineTask() { mark() = outer_; }
 
 bool EngineTask::active() noexcept {
   const Mark& here = mark();
-  // A kernel's mark without an arena is an arena's own, and may have stayed behind on a thread that left it.
-  if (here.kind != Kind::none && (here.kind != Kind::kernel || here.arena != nullptr)) return true;
+  // The mark of a kernel of an arena that is gone has stayed behind.
+  if (here.kind != Kind::none && (here.kind != Kind::kernel || here.arena.get() != nullptr)) return true;
   return DeviceArena::of_this_thread() != nullptr;
 }
 
 DeviceArena* EngineTask::arena() noexcept {
   const Mark& here = mark();
   if (here.kind == Kind::inline_run || here.kind == Kind::callback) return nullptr;
-  return here.arena != nullptr ? here.arena : DeviceArena::of_this_thread();
+  DeviceArena* const arena = here.arena.get();
+  return arena != nullptr ? arena : DeviceArena::of_this_thread();
 }
 
 bool EngineTask::postpone(Waiter* waiter) noexcept {

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
+#include "runtime/arena_ref.h"
+
 namespace thalweg {
 
-class DeviceArena;
 struct Waiter;
 
 /// While one lives on a thread, what the thread issues is always admitted and its waits do not block the
@@ -25,12 +26,11 @@ class EngineTask {
   /// having taken it back.
   struct Mark {
     Kind kind = Kind::none;
-    DeviceArena* arena = nullptr;  ///< outside of arenas: whose permit the body holds
+    ArenaRef arena;  ///< a kernel's: whose permit it holds
     EngineTask* inline_run = nullptr;
   };
 
-  /// `arena`: whose permit the body holds, if the thread is outside of it.
-  explicit EngineTask(Kind kind, DeviceArena* arena = nullptr) noexcept;
+  explicit EngineTask(Kind kind, ArenaRef arena = {}) noexcept;
   ~EngineTask();
   EngineTask(const EngineTask&) = delete;
   EngineTask& operator=(const EngineTask&) = delete;

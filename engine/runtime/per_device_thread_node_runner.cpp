@@ -115,7 +115,7 @@ void PerDeviceThreadNodeRunner::recycle(Operator* op) { arena_of_running(op).giv
 OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consumer) noexcept {
   DeviceArena& arena = arena_of_running(op);
   {
-    const EngineTask task(EngineTask::Kind::kernel);
+    const EngineTask task(EngineTask::Kind::kernel, arena.ref());
     if (naive_.run(*op, arena.scope(), false) == RunResult::needs_memory) {
       park(op, false);
       return nullptr;
@@ -187,7 +187,7 @@ void PerDeviceThreadNodeRunner::retry_parked() noexcept {
     }
     RunResult result = RunResult::done;
     {
-      const EngineTask task(EngineTask::Kind::kernel, &arena);
+      const EngineTask task(EngineTask::Kind::kernel, arena.ref());
       // Without a scope: this may be a thread outside the arena.
       result = naive_.run(*op, {}, false);
     }
@@ -256,7 +256,7 @@ void PerDeviceThreadNodeRunner::run_claimed(Operator* op) noexcept {
   DeviceArena& arena = arena_of_running(op);
   RunResult result = RunResult::done;
   {
-    const EngineTask task(EngineTask::Kind::kernel, &arena);
+    const EngineTask task(EngineTask::Kind::kernel, arena.ref());
     result = naive_.run(*op, {}, false);
   }
   if (result == RunResult::needs_memory) {
