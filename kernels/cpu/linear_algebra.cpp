@@ -24,8 +24,9 @@ constexpr std::int64_t kTileColumns = 1024;
 constexpr std::int64_t kVectorTile = 65536;
 /// Multiply-adds of a chunk, at least: some 20 µs.
 constexpr std::int64_t kChunkWork = std::int64_t{1} << 20;
-/// Products this small cost less than a BLAS call.
-constexpr std::int64_t kSmall = 8;
+/// Products of so few multiply-adds take less time than a BLAS call costs.
+template <class T>
+constexpr std::int64_t kSmallWork = std::is_floating_point_v<T> ? 16 * 16 * 16 : 8 * 8 * 8;
 
 /// A stack of matrices as they lie in memory.
 template <class T>
@@ -298,9 +299,35 @@ bool fits_blas(const Product<T>& product) noexcept {
 }
 
 template <class T>
+void multiply_small(const KernelContext& ctx, Product<T>* product) {
+  if (product->n > 1 && product->b.column_stride != 1) {
+    pack(ctx, &product->b);
+    set_batches(ctx, product);
+  }
+  const auto loop = [] {
+    if constexpr (std::is_same_v<T, float>) return dense_table().small_product_float;
+    if constexpr (std::is_same_v<T, double>) return dense_table().small_product_double;
+  }();
+  for_each_tile(ctx, *product, product->m, product->n, [&](const T* a, const T* b, T* result, Tile) {
+    loop({a, b, result, product->m, product->n, product->k, product->a.row_stride, product->a.column_stride,
+          product->b.row_stride});
+  });
+}
+
+template <class T>
+bool is_small(const Product<T>& product) noexcept {
+  constexpr std::int64_t most = kSmallWork<T>;
+  return product.m <= most && product.n <= most && product.k <= most && product.m * product.n <= most &&
+         product.m * product.n * product.k <= most;
+}
+
+template <class T>
 void multiply_by_blas(const KernelContext& ctx, Product<T>* product) {
-  const bool small = product->m <= kSmall && product->n <= kSmall && product->k <= kSmall;
-  if (small || !fits_blas(*product)) return multiply_by_loops<PlusTimes<T>>(ctx, *product);
+  if (is_small(*product)) {
+    if constexpr (std::is_floating_point_v<T>) return multiply_small(ctx, product);
+    return multiply_by_loops<PlusTimes<T>>(ctx, *product);
+  }
+  if (!fits_blas(*product)) return multiply_by_loops<PlusTimes<T>>(ctx, *product);
   load_blas(ctx.op().name);
   const bool column = product->n == 1;
   const bool row = !column && product->m == 1;

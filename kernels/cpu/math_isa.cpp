@@ -1,5 +1,5 @@
 // math_isa.cpp: inner loops of roots, roundings and transcendental functions, compiled once per instruction
-// set. Errors are at most one unit in the last place (SLEEF's u10 functions).
+// set. Errors are at most one unit in the last place (SLEEF's u10 functions), two of tanh.
 #include "kernels/cpu/vector_math.h"
 
 namespace thalweg::cpu::THALWEG_ISA {
@@ -51,7 +51,6 @@ THALWEG_SLEEF_UNARY(Acos, acos, u10)
 THALWEG_SLEEF_UNARY(Atan, atan, u10)
 THALWEG_SLEEF_UNARY(RawSinh, sinh, u10)
 THALWEG_SLEEF_UNARY(RawCosh, cosh, u10)
-THALWEG_SLEEF_UNARY(RawTanh, tanh, u10)
 THALWEG_SLEEF_UNARY(RawAsinh, asinh, u10)
 THALWEG_SLEEF_UNARY(RawAcosh, acosh, u10)
 THALWEG_SLEEF_UNARY(RawAtanh, atanh, u10)
@@ -160,6 +159,46 @@ struct Sinh {
 struct Cosh {
   using F32 = LargeOneByOne<RawCosh::F32, LibmCosh>;
   using F64 = LargeOneByOne<RawCosh::F64, LibmCosh>;
+};
+
+/// tanh x = 1 - 2 / (exp(2 |x|) + 1) with the sign of x; below 0.625, where that loses digits, x + x^3
+/// P(x^2). P is the interpolation of (tanh x - x) / x^3 at Chebyshev's nodes in x^2. SLEEF's own takes five
+/// times as long. Errors are at most 2 units in the last place.
+template <class Raw>
+struct TanhOf {
+  using Lanes = typename Raw::Lanes;
+  using Vector = typename Lanes::Vector;
+  static THALWEG_HD Vector polynomial(Vector square) {
+    if constexpr (sizeof(typename Lanes::Element) == 4) {
+      return terms(square,
+                   {-0x1.555552p-2f, 0x1.110e1cp-3f, -0x1.b9258ap-5f, 0x1.58048ep-6f, -0x1.8f8de4p-8f});
+    } else {
+      return terms(square, {-0.3333333333333333, 0.13333333333333042, -0.05396825396789699,
+                            0.021869488519008305, -0.008863235103240878, 0.0035921217511549622,
+                            -0.0014557754120478055, 0.0005896606577757043, -0.0002375906496055562,
+                            9.257116129556769e-05, -3.12011014257974e-05, 6.485163482793113e-06});
+    }
+  }
+  template <int N>
+  static THALWEG_HD Vector terms(Vector square, const typename Lanes::Element (&coefficients)[N]) {
+    Vector sum = Lanes::splat(coefficients[N - 1]);
+    for (int i = N - 2; i >= 0; --i) sum = sum * square + Lanes::splat(coefficients[i]);
+    return sum;
+  }
+  static THALWEG_HD Vector apply(Vector x) {
+    const Vector zero = Lanes::splat(0);
+    const Vector one = Lanes::splat(1);
+    const Vector size = x < zero ? -x : x;
+    const Vector large = one - Lanes::splat(2) / (Raw::apply(size + size) + one);
+    const Vector square = x * x;
+    const Vector small = x + x * (square * polynomial(square));
+    const Vector signed_large = x < zero ? -large : large;
+    return size < Lanes::splat(static_cast<typename Lanes::Element>(0.625)) ? small : signed_large;
+  }
+};
+struct RawTanh {
+  using F32 = TanhOf<RawExp::F32>;
+  using F64 = TanhOf<RawExp::F64>;
 };
 
 /// tanh, asinh and atanh: for tiny x the nearest number to the result is x, which SLEEF misses by a little

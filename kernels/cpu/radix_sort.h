@@ -1,12 +1,15 @@
-// radix_sort.h: stable sorts of items by unsigned keys: on one thread, and split into buckets that threads
-// sort side by side.
+// radix_sort.h: stable sorts of items by unsigned keys: on one thread, and in pieces that threads sort
+// side by side and merge. Numbers of 16, 32, 64 and 128 bits are sorted by Highway's vectorised quicksort.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
+
+#include <hwy/contrib/sort/vqsort.h>
 
 #include <thalweg/kernel.h>
 
@@ -15,20 +18,22 @@
 
 namespace thalweg::cpu {
 
-/// Fewer items than this are sorted by comparison.
+/// Fewer items than this are sorted by comparison: numbers, and other items.
+inline constexpr std::int64_t kSortByComparison = 16;
 inline constexpr std::int64_t kDistributeMinimum = 64;
 
 /// From this many items on two bytes of their keys are looked at instead of one.
 inline constexpr std::int64_t kTwoBytesMinimum = 4096;
 
-/// Items of a long row that one thread looks at or moves at a time.
+/// Items of a long row that one thread moves at a time.
 inline constexpr std::int64_t kSplitChunk = 65536;
 
-/// A key and where it came from. Ordered by both, so that any sort is a stable one.
+/// A key and where it came from. Ordered by both, so that any sort is a stable one. The index comes first: on
+/// a little-endian machine both are one number.
 template <class Key, class Index>
 struct KeyedIndex {
-  Key key;
   Index index;
+  Key key;
 
   friend bool operator<(const KeyedIndex& a, const KeyedIndex& b) noexcept {
     return a.key != b.key ? a.key < b.key : a.index < b.index;
@@ -67,6 +72,34 @@ void distribute(const Item* items, Item* target, std::int64_t count, Counts& cou
   for (std::int64_t i = 0; i < count; ++i) target[counts[digit(items[i])]++] = items[i];
 }
 
+/// The number that an item is to Highway, or void.
+template <class Item>
+struct NumberOf {
+  using type = void;
+};
+template <>
+struct NumberOf<std::uint16_t> {
+  using type = std::uint16_t;
+};
+template <>
+struct NumberOf<std::uint32_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct NumberOf<std::uint64_t> {
+  using type = std::uint64_t;
+};
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+template <>
+struct NumberOf<KeyedIndex<std::uint32_t, std::uint32_t>> {
+  using type = std::uint64_t;
+};
+template <>
+struct NumberOf<KeyedIndex<std::uint64_t, std::uint64_t>> {
+  using type = hwy::uint128_t;
+};
+#endif
+
 template <class Item, class Part>
 void sort_parts(Item* items, Item* spare, std::int64_t count, const Part& part) noexcept;
 
@@ -75,6 +108,13 @@ void sort_parts(Item* items, Item* spare, std::int64_t count, const Part& part) 
 template <class Item>
 void sort_items(Item* items, Item* spare, std::int64_t count) noexcept {
   using Key = decltype(key_of(*items));
+  using Number = typename NumberOf<Item>::type;
+  if (count < kSortByComparison) return std::sort(items, items + count);
+  if constexpr (!std::is_void_v<Number>) {
+    static_assert(sizeof(Item) == sizeof(Number));
+    hwy::Sorter sorter;
+    return sorter(reinterpret_cast<Number*>(items), static_cast<std::size_t>(count), hwy::SortAscending());
+  }
   if (count < kDistributeMinimum) return std::sort(items, items + count);
   const auto [lowest, highest] = key_range(items, count);
   const int width = std::bit_width(static_cast<Key>(highest - lowest));
@@ -110,92 +150,133 @@ void sort_parts(Item* items, Item* spare, std::int64_t count, const Part& part) 
   }
 }
 
-/// Splits a long row at keys taken from a sample into up to 256 buckets, which fit caches and are sorted side
-/// by side. A stable sort has one result only, so that the split shows in the time alone.
+/// Sorts pieces of a long row side by side and merges them, each merge cut into parts that are side by side
+/// too. A stable sort has one result only, so that the pieces show in the time alone.
 template <class Item>
 class LongSort {
  public:
-  using Key = decltype(key_of(std::declval<Item>()));
+  explicit LongSort(std::int64_t count) noexcept
+      : count_(count), length_(ceil_div(count, std::clamp<std::int64_t>(count / kPiece, 2, kMaxPieces))) {}
 
-  explicit LongSort(std::int64_t count)
-      : count_(count), chunks_(ceil_div(count, kSplitChunk)), buckets_(count), counts_(chunks_) {}
-
-  /// Sorts as many items as given before; the result is in `spare`, which is returned. `run(chunks, body)`
-  /// calls `body` for each chunk on any threads.
+  /// Sorts as many items as given before; the result is in `items` or `spare` and is returned. `run(chunks,
+  /// body)` calls `body` for each chunk on any threads.
   template <class Run>
-  Item* operator()(Item* items, Item* spare, const Run& run) {
-    choose_splitters(items);
-    run(chunks_, [&](std::int64_t chunk) { count_buckets(items, chunk); });
-    place_buckets();
-    run(chunks_, [&](std::int64_t chunk) { move_to_buckets(items, spare, chunk); });
-    run(256, [&](std::int64_t bucket) {
-      const std::int64_t begin = starts_[bucket];
-      const std::int64_t size = starts_[bucket + 1] - begin;
-      sort_items(spare + begin, items + begin, size);
+  Item* operator()(Item* items, Item* spare, const Run& run) const {
+    run(ceil_div(count_, length_), [&](std::int64_t piece) {
+      const std::int64_t begin = piece * length_;
+      sort_items(items + begin, spare + begin, std::min(length_, count_ - begin));
     });
-    return spare;
+    for (std::int64_t length = length_; length < count_; length *= 2) {
+      run(ceil_div(count_, kSplitChunk), [&](std::int64_t chunk) {
+        merge_part(items, spare, length, chunk * kSplitChunk, std::min(count_, (chunk + 1) * kSplitChunk));
+      });
+      std::swap(items, spare);
+    }
+    return items;
   }
 
  private:
-  static constexpr std::int64_t kPerSplitter = 16;
+  static constexpr std::int64_t kPiece = 1 << 18;
+  static constexpr std::int64_t kMaxPieces = 16;
+  static constexpr int kSideBySide = 4;
 
-  /// Every 16th of a sorted sample, taken at even distances.
-  void choose_splitters(const Item* items) noexcept {
-    std::array<Key, 256 * kPerSplitter> sample;
-    const auto size = static_cast<std::int64_t>(sample.size());
-    for (std::int64_t i = 0; i < size; ++i) sample[i] = key_of(items[count_ / size * i]);
-    std::sort(sample.begin(), sample.end());
-    for (std::size_t i = 0; i < splitters_.size(); ++i) splitters_[i] = sample[(i + 1) * kPerSplitter];
-  }
+  /// A merge that makes `left` more items.
+  struct Merge {
+    const Item* first;
+    const Item* first_end;
+    const Item* second;
+    const Item* second_end;
+    Item* out;
+    std::int64_t left;
 
-  /// How many splitters are below the key, without a branch on it.
-  std::uint8_t bucket_of(Key key) const noexcept {
-    std::size_t below = 0;
-    // Multiplied, because compilers make a branch of a choice here, which would be mispredicted half the
-    // time.
-    for (std::size_t step = 128; step > 0; step /= 2) {
-      below += step * static_cast<std::size_t>(splitters_[below + step - 1] < key);
+    /// So many steps that neither run can end meanwhile.
+    std::int64_t safe_steps() const noexcept {
+      return std::min({left, first_end - first, second_end - second});
     }
-    return static_cast<std::uint8_t>(below);
+    void finish() noexcept {
+      for (std::int64_t steps = 0; (steps = safe_steps()) > 0; left -= steps) {
+        for (std::int64_t i = 0; i < steps; ++i) step(first, second, out);
+      }
+      std::copy_n(first != first_end ? first : second, left, out);
+    }
+  };
+
+  /// Without a branch on the items, which would be mispredicted half the time.
+  static void step(const Item*& first, const Item*& second, Item*& out) noexcept {
+    const Item a = *first;
+    const Item b = *second;
+    const bool from_second = b < a;
+    *out++ = from_second ? b : a;
+    second += from_second;
+    first += !from_second;
   }
 
-  std::int64_t end_of(std::int64_t chunk) const noexcept {
-    return std::min(count_, (chunk + 1) * kSplitChunk);
-  }
-
-  void count_buckets(const Item* items, std::int64_t chunk) noexcept {
-    Counts& counts = counts_[chunk];
-    counts.fill(0);
-    for (std::int64_t i = chunk * kSplitChunk; i < end_of(chunk); ++i) {
-      buckets_[i] = bucket_of(key_of(items[i]));
-      ++counts[buckets_[i]];
+  /// Makes elements [begin, end) of what merging all pairs of sorted runs of `length` items gives.
+  void merge_part(const Item* items, Item* merged, std::int64_t length, std::int64_t begin,
+                  std::int64_t end) const noexcept {
+    while (begin < end) {
+      const std::int64_t pair = begin / (2 * length) * (2 * length);
+      const std::int64_t middle = std::min(count_, pair + length);
+      const std::int64_t last = std::min(count_, pair + 2 * length);
+      const std::int64_t until = std::min(end, last);
+      Merge merges[kSideBySide];
+      for (std::int64_t k = 0; k < kSideBySide; ++k) {
+        const std::int64_t from = begin + (until - begin) * k / kSideBySide;
+        const std::int64_t to = begin + (until - begin) * (k + 1) / kSideBySide;
+        const std::int64_t of_first =
+            share_of_first(items + pair, middle - pair, items + middle, last - middle, from - pair);
+        const Item* second = items + middle + (from - pair - of_first);
+        merges[k] = {items + pair + of_first, items + middle, second, items + last, merged + from, to - from};
+      }
+      run_side_by_side(merges);
+      begin = until;
     }
   }
 
-  void place_buckets() noexcept {
-    std::int64_t place = 0;
-    for (std::size_t bucket = 0; bucket < 256; ++bucket) {
-      starts_[bucket] = place;
-      for (std::int64_t chunk = 0; chunk < chunks_; ++chunk) {
-        place += std::exchange(counts_[chunk][bucket], place);
+  /// Each step of a merge waits for the one before, so several merges take little longer than one.
+  static void run_side_by_side(Merge (&merges)[kSideBySide]) noexcept {
+    for (;;) {
+      std::int64_t steps = merges[0].safe_steps();
+      for (const Merge& merge : merges) steps = std::min(steps, merge.safe_steps());
+      if (steps == 0) break;
+      const Item* first[kSideBySide];
+      const Item* second[kSideBySide];
+      Item* out[kSideBySide];
+      for (int k = 0; k < kSideBySide; ++k) {
+        first[k] = merges[k].first;
+        second[k] = merges[k].second;
+        out[k] = merges[k].out;
+      }
+      for (std::int64_t i = 0; i < steps; ++i) {
+        for (int k = 0; k < kSideBySide; ++k) step(first[k], second[k], out[k]);
+      }
+      for (int k = 0; k < kSideBySide; ++k) {
+        const Merge& merge = merges[k];
+        merges[k] = {first[k], merge.first_end, second[k], merge.second_end, out[k], merge.left - steps};
       }
     }
-    starts_[256] = place;
+    for (Merge& merge : merges) merge.finish();
   }
 
-  void move_to_buckets(const Item* items, Item* spare, std::int64_t chunk) noexcept {
-    Counts& places = counts_[chunk];
-    for (std::int64_t i = chunk * kSplitChunk; i < end_of(chunk); ++i) {
-      spare[places[buckets_[i]]++] = items[i];
+  /// How many of the first `taken` merged items come from the first run: Odeh, Green, Mwassi, Shmueli, Birk:
+  /// Merge Path (2012).
+  static std::int64_t share_of_first(const Item* first, std::int64_t first_count, const Item* second,
+                                     std::int64_t second_count, std::int64_t taken) noexcept {
+    std::int64_t low = std::max<std::int64_t>(0, taken - second_count);
+    std::int64_t high = std::min(taken, first_count);
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      if (second[taken - middle - 1] < first[middle]) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
     }
+    return low;
   }
 
   std::int64_t count_;
-  std::int64_t chunks_;
-  Scratch<std::uint8_t> buckets_;  // of each item
-  Scratch<Counts> counts_;         // of each chunk
-  std::array<Key, 255> splitters_;
-  std::array<std::int64_t, 257> starts_;
+  std::int64_t length_;
 };
 
 }  // namespace thalweg::cpu

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/cpu/dense_table.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_plan.h"
 
@@ -14,6 +15,12 @@ namespace {
 // An order's `above(x, y)` compares numbers. An element beats another if it is above it or the only nan of
 // the two; equal elements and a second nan do not, so the first one stays.
 struct Larger {
+  static float best_of(const DenseTable& table, const float* data, std::int64_t count) noexcept {
+    return table.best_of_max_float(data, count);
+  }
+  static double best_of(const DenseTable& table, const double* data, std::int64_t count) noexcept {
+    return table.best_of_max_double(data, count);
+  }
   template <class T>
   static bool above(T x, T y) noexcept {
     return x > y;
@@ -21,6 +28,12 @@ struct Larger {
 };
 
 struct Smaller {
+  static float best_of(const DenseTable& table, const float* data, std::int64_t count) noexcept {
+    return table.best_of_min_float(data, count);
+  }
+  static double best_of(const DenseTable& table, const double* data, std::int64_t count) noexcept {
+    return table.best_of_min_double(data, count);
+  }
   template <class T>
   static bool above(T x, T y) noexcept {
     return x < y;
@@ -53,6 +66,9 @@ constexpr std::int64_t kLanes = 32;
 /// The best value of `count` elements.
 template <class T, class Order>
 T best_value(const T* data, std::int64_t count, std::int64_t stride) noexcept {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (stride == 1) return Order::best_of(dense_table(), data, count);
+  }
   T best = data[0];
   std::int64_t i = 1;
   if (stride == 1 && count >= 2 * kLanes) {
@@ -69,9 +85,13 @@ T best_value(const T* data, std::int64_t count, std::int64_t stride) noexcept {
   return best;
 }
 
-/// Position of the first element that nothing beats, given that `best` is its value.
+/// Position of the first of `count` elements that nothing beats, given that `best` is its value.
 template <class T>
-std::int64_t find_value(const T* data, std::int64_t stride, T best) noexcept {
+std::int64_t find_value(const T* data, std::int64_t count, std::int64_t stride, T best) noexcept {
+  if (stride == 1) {
+    if constexpr (std::is_same_v<T, float>) return dense_table().find_float(data, count, best);
+    if constexpr (std::is_same_v<T, double>) return dense_table().find_double(data, count, best);
+  }
   std::int64_t i = 0;
   while (data[i * stride] != best && (best == best || data[i * stride] == data[i * stride])) ++i;
   return i;
@@ -83,6 +103,7 @@ Candidate<T> best_of_nest(const T* data, const LoopNest<1>& nest, std::int64_t b
   const std::int64_t stride = nest.inner_stride(0);
   Candidate<T> best{data[nest.offsets(begin)[0]], begin};
   const T* block_of_best = nullptr;
+  std::int64_t length_of_best = 0;
   std::int64_t position = begin;
   nest.run(begin, end, [&](const auto& at, std::int64_t count) {
     for (std::int64_t done = 0; done < count; done += kBlock) {
@@ -92,12 +113,15 @@ Candidate<T> best_of_nest(const T* data, const LoopNest<1>& nest, std::int64_t b
       if (beats<Order>(value, best.value)) {
         best = {value, position};
         block_of_best = block;
+        length_of_best = length;
       }
       position += length;
     }
   });
   // Without a block the first element of all was never beaten.
-  if (block_of_best != nullptr) best.position += find_value(block_of_best, stride, best.value);
+  if (block_of_best != nullptr) {
+    best.position += find_value(block_of_best, length_of_best, stride, best.value);
+  }
   return best;
 }
 

@@ -116,7 +116,7 @@ struct ArgsortRow {
                     const Threads& threads) {
     in_pieces(threads, rows.length, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        items[i] = {encode_key<T, descending>(in[i * rows.in_stride]), static_cast<Index>(i)};
+        items[i] = {static_cast<Index>(i), encode_key<T, descending>(in[i * rows.in_stride])};
       }
     });
     const Item* sorted = threads.sort(items, spare, rows.length);
@@ -167,10 +167,11 @@ void sort_rows(const KernelContext& ctx, const Rows& rows) {
 
 template <class T, bool descending>
 void argsort_rows(const KernelContext& ctx, const Rows& rows) {
-  if (rows.length <= std::numeric_limits<std::uint32_t>::max()) {
+  // An index as wide as the key makes both one number.
+  if (sizeof(T) < 8 && rows.length <= std::numeric_limits<std::uint32_t>::max()) {
     return sort_rows<ArgsortRow<T, descending, std::uint32_t>, T>(ctx, rows);
   }
-  sort_rows<ArgsortRow<T, descending, std::int64_t>, T>(ctx, rows);
+  sort_rows<ArgsortRow<T, descending, std::uint64_t>, T>(ctx, rows);
 }
 
 /// Calls `fn.template operator()<T, descending>(rows)` for an input that has elements.

@@ -1,4 +1,4 @@
-# Finds oneTBB, nlohmann_json, SLEEF, pocketfft and threads: from Debian's packages or from PyPI's.
+# Finds oneTBB, nlohmann_json, SLEEF, Highway, pocketfft and threads: from Debian's packages or from PyPI's.
 
 # In a wheel build oneTBB comes from PyPI's tbb-devel, which keeps TBBConfig.cmake outside site-packages, where
 # CMake does not look by itself; the build backend's interpreter knows the place.
@@ -41,6 +41,7 @@ if(NOT TARGET nlohmann_json::nlohmann_json)
 endif()
 
 include(FindThalwegSleef)
+include(FindThalwegHighway)
 
 # pocketfft is a header of its own, which several packages carry.
 find_path(THALWEG_POCKETFFT_INCLUDE pocketfft_hdronly.h PATH_SUFFIXES gemmi/third_party pocketfft)

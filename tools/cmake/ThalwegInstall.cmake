@@ -26,4 +26,5 @@ install(FILES
     "${PROJECT_BINARY_DIR}/thalwegConfig.cmake"
     "${PROJECT_BINARY_DIR}/thalwegConfigVersion.cmake"
     "${CMAKE_CURRENT_LIST_DIR}/FindThalwegSleef.cmake"
+    "${CMAKE_CURRENT_LIST_DIR}/FindThalwegHighway.cmake"
   DESTINATION "${package_dir}" COMPONENT cpp)
