@@ -79,6 +79,29 @@ def test_linspace(arguments, endpoint):
     check(tw.linspace(*arguments, endpoint=endpoint), expected.astype("float32"), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint64", "float32", "float64"])
+def test_ranges_between_tensors(dtype):
+    value = tw.asarray(np.asarray(3, dtype))
+    found, number = tw.arange(value), value.item()
+    check(found, np.arange(number, dtype=dtype if "float" in dtype else "int64"))
+    check(tw.arange(0, value, 1), np.arange(0, number, 1, dtype=found.dtype.name))
+    check(tw.arange(1, 9, value, dtype="float64"), np.arange(1, 9, number, dtype="float64"))
+    check(tw.linspace(value, 5, 4), np.linspace(number, 5, 4).astype("float32"), rtol=1e-6)
+
+
+def test_ranges_between_other_tensors():
+    check(tw.arange(tw.asarray(2.0), np.float64(4), 1), np.arange(2.0, 4.0))
+    check(tw.linspace(tw.asarray(1 + 2j), 0, 3), np.linspace(1 + 2j, 0, 3).astype("complex64"))
+    with pytest.raises(
+        tw.ShapeError, match=r"^arange: stop must be a number or a 0-d tensor, not of shape \(2,\)"
+    ):
+        tw.arange(tw.ones(2))
+    with pytest.raises(tw.ShapeError, match=r"^linspace: start must be a number or a 0-d tensor"):
+        tw.linspace(tw.ones((1, 1)), 2, 3)
+    with pytest.raises(tw.DTypeError, match="^arange: complex numbers have no order"):
+        tw.arange(tw.asarray(1j))
+
+
 @pytest.mark.parametrize("arguments", [(3,), (2, 4), (4, 2), (0,)], ids=str)
 @pytest.mark.parametrize("k", [0, 1, -2, 10])
 def test_eye(arguments, k):

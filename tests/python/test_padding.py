@@ -39,6 +39,9 @@ def test_constants():
     check(
         tw.pad(x.astype("float32"), (0, 1), constant_values=-np.inf)[0], np.array([1, 2, -np.inf], "float32")
     )
+    check(tw.pad(x, 1, constant_values=tw.asarray(2.0)), np.pad([[1, 2]], 1, constant_values=2))
+    with pytest.raises(tw.ShapeError, match="^pad: constant_values must be a number or a 0-d tensor"):
+        tw.pad(x, 1, constant_values=x)
     check(tw.pad(tw.zeros((0, 2)), 1, constant_values=1), np.ones((2, 4), "float32"))
 
 

@@ -1,7 +1,10 @@
 # test_readme.py: every program in README.md runs and does what stands beside it.
 from __future__ import annotations
 
+import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,15 +45,25 @@ def test_errors_are_those_that_are_shown():
         assert str(caught.value).startswith(promised[2])
 
 
+def test_other_libraries_return_tensors():
+    for package in ("einops", "scipy", "sklearn"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: tools/requirements.txt lists it")
+    # By itself: SciPy reads the variable once.
+    program = f"import thalweg as tw\n{blocks('python')[3]}\nprint(isinstance(pairs, tw.Tensor), pairs.shape)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "True (50, 2, 2)\n", ran.stderr
+
+
 def test_graphs_are_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(blocks("python")[3])
+    run(blocks("python")[4])
     assert (tmp_path / "live.json").exists()
     assert (tmp_path / "step.json").exists()
 
 
 def test_all_python_blocks_are_among_these():
-    assert len(blocks("python")) == 4
+    assert len(blocks("python")) == 5
 
 
 def test_the_cpp_program_is_the_tested_one():

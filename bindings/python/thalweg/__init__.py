@@ -41,6 +41,7 @@ from thalweg._creation import *
 from thalweg._creation import __all__ as _creation_all
 from thalweg._dtypes import *
 from thalweg._dtypes import __all__ as _dtypes_all
+from thalweg._einops import watch as _watch_einops
 from thalweg._einsum import *
 from thalweg._einsum import __all__ as _einsum_all
 from thalweg._elementwise import *
@@ -83,6 +84,7 @@ __version__: str = _C.__version__
 
 _C._set_package_directory(_os.path.dirname(__file__) + _os.sep)
 _add_methods()
+_watch_einops()
 _atexit.register(_C._at_exit)
 _os.register_at_fork(after_in_child=_C._after_fork_in_child)
 

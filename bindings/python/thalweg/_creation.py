@@ -11,8 +11,9 @@ from typing import Literal, cast
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._inspection import result_type
 from thalweg._interchange import from_dlpack
-from thalweg._operations import documented, require_tensor
+from thalweg._operations import documented, require_tensor, value_of
 from thalweg._typing import Any, DeviceLike, DTypeLike, Scalar, Shape, Tensor
 
 _empty = op("empty")
@@ -195,8 +196,10 @@ def _full_of_tensor(name: str, shape: Any, value: Tensor, dtype: Any, device: An
 
 
 def _dtype_of_numbers(*numbers: Any) -> Any:
-    """The dtype of results made of numbers: NumPy's scalars bring their own, other floats are float32 and
-    complex numbers complex64."""
+    """The dtype of results made of numbers: NumPy's scalars and tensors bring their own, other floats are
+    float32 and complex numbers complex64."""
+    if builtins.any(isinstance(number, Tensor) for number in numbers):
+        return result_type(*(_C.dtype(x.dtype) if hasattr(x, "dtype") else x for x in numbers))
     if builtins.any(hasattr(number, "dtype") for number in numbers):
         return str(sys.modules["numpy"].result_type(*numbers))
     if builtins.any(isinstance(number, complex) for number in numbers):
@@ -205,10 +208,13 @@ def _dtype_of_numbers(*numbers: Any) -> Any:
 
 
 def _is_complex(number: Any) -> bool:
-    return isinstance(number, complex) or getattr(getattr(number, "dtype", None), "kind", "") == "c"
+    kind = getattr(getattr(number, "dtype", None), "kind", "")
+    return isinstance(number, complex) or kind in ("c", "complex floating")
 
 
 def _is_integer(number: Any) -> bool:
+    if isinstance(number, Tensor):  # the type has __index__ for its tensors of integers
+        return "floating" not in number.dtype.kind
     return hasattr(number, "__index__")
 
 
@@ -251,12 +257,16 @@ def full_like(
     )
 
 
-@documented(_arange, "With one number it is stop, and start is 0. NumPy's floating scalars keep their dtype.")
+@documented(
+    _arange,
+    "With one number it is stop, and start is 0. NumPy's floating scalars keep their dtype, and so do 0-d "
+    "tensors, for whose values the call waits.",
+)
 def arange(
-    start: Scalar,
+    start: Scalar | Tensor,
     /,
-    stop: Scalar | None = None,
-    step: Scalar = 1,
+    stop: Scalar | Tensor | None = None,
+    step: Scalar | Tensor = 1,
     *,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
@@ -265,13 +275,21 @@ def arange(
         start, stop = 0, start
     if dtype is None and builtins.any(not _is_integer(number) for number in (start, stop, step)):
         dtype = _dtype_of_numbers(start, stop, step)
+    start, stop, step = (
+        value_of("arange", what, number)
+        for what, number in (("start", start), ("stop", stop), ("step", step))
+    )
     return _arange(start=start, stop=stop, step=step, dtype=dtype, device=device)
 
 
-@documented(_linspace, "float32 by default, complex64 between complex numbers.")
+@documented(
+    _linspace,
+    "float32 by default, complex64 between complex numbers. The bounds may also be 0-d tensors, for whose "
+    "values the call waits.",
+)
 def linspace(
-    start: Scalar,
-    stop: Scalar,
+    start: Scalar | Tensor,
+    stop: Scalar | Tensor,
     /,
     num: int,
     *,
@@ -281,6 +299,7 @@ def linspace(
 ) -> Tensor:
     if dtype is None:
         dtype = "complex64" if builtins.any(_is_complex(bound) for bound in (start, stop)) else "float32"
+    start, stop = value_of("linspace", "start", start), value_of("linspace", "stop", stop)
     return _linspace(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, device=device)
 
 

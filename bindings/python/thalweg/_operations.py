@@ -96,6 +96,15 @@ def number_of(name: str, what: str, number: Any, least: float | None = None) -> 
     return value
 
 
+def value_of(name: str, what: str, number: Any) -> Any:
+    """A number given as an argument; of a 0-d tensor its value, for which the call waits."""
+    if not isinstance(number, _C.Tensor):
+        return number
+    if number.ndim != 0:
+        raise _C.ShapeError(f"{name}: {what} must be a number or a 0-d tensor, not of shape {number.shape}")
+    return number.item()
+
+
 def require_broadcast(name: str, what: str, x: _C.Tensor, shape: tuple[int, ...]) -> None:
     """Raises ShapeError unless x broadcasts to the shape."""
     pairs = zip(reversed(x.shape), reversed(shape), strict=False)

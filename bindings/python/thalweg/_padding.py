@@ -9,7 +9,7 @@ from typing import Literal
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import is_index, require_tensor
+from thalweg._operations import is_index, require_tensor, value_of
 from thalweg._typing import Any, Scalar, Tensor
 
 _arange = op("arange")
@@ -28,14 +28,15 @@ def pad(
     /,
     mode: Literal["constant", "edge", "reflect", "symmetric", "wrap"] = "constant",
     *,
-    constant_values: Scalar = 0,
+    constant_values: Scalar | Tensor = 0,
 ) -> Tensor:
     """x with elements before and behind it along each axis. The result has the dtype of x.
 
     pad_width: a number for both ends of all axes, a pair (before, behind) for all axes, or such a pair for
-    each axis. mode "constant" puts constant_values there, cast to the dtype of x; "edge" the outermost
-    element; "reflect" the elements next to it in reverse, "symmetric" those from the outermost one on in
-    reverse, "wrap" those from the other end. What is wider than x is reflected or wrapped again.
+    each axis. mode "constant" puts constant_values there, a number or a 0-d tensor (for which the call
+    waits), cast to the dtype of x; "edge" the outermost element; "reflect" the elements next to it in
+    reverse, "symmetric" those from the outermost one on in reverse, "wrap" those from the other end. What is
+    wider than x is reflected or wrapped again.
 
     Raises ValueError for a negative width, another mode, an axis of no element to repeat, widths that do not
     fit the axes and a constant that the dtype cannot hold; DTypeError for widths that are no ints. NumPy's
@@ -47,7 +48,7 @@ def pad(
         raise _C.ValueError(f"pad: mode must be one of {modes}, not {mode!r}")
     widths = _widths(pad_width, x.ndim)
     if mode == "constant":
-        return pad_constant(x, widths, constant_values)
+        return pad_constant(x, widths, value_of("pad", "constant_values", constant_values))
     for axis, (before, behind) in enumerate(widths):
         if before + behind > 0:
             x = _repeated(x, axis, before, behind, mode)
