@@ -105,9 +105,7 @@ void add_life(Class& type) {
              EngineOptions parsed = options_from(options, &test_operators);
              return std::make_shared<EngineHandle>(std::move(parsed), test_operators);
            }),
-           "Options: mode (threaded, caller, sync), num_threads, cpu_devices, max_operators_in_flight, "
-           "max_bytes_in_flight, memory_limit, cache_limit, run_inline, name. Others keep the environment's "
-           "value.");
+           "Options: as the class says.");
   type.def("__enter__", [](std::shared_ptr<EngineHandle> self) {
     push_current_engine(self);
     return self;
@@ -120,11 +118,35 @@ void add_life(Class& type) {
         for (const std::string& text : self->shutdown()) unread.append(text);
         return unread;
       },
-      "Stops accepting operators, finishes what was issued, stops the threads. Returns texts of unread "
-      "failures.");
-  type.def_property_readonly("closed", [](EngineHandle& self) { return self->is_shut_down(); });
-  type.def_property_readonly("mode", [](EngineHandle& self) { return mode_name(self->mode()); });
-  type.def_property_readonly("name", [](EngineHandle& self) { return self->options().name; });
+      R"(Stops accepting operators, finishes what was issued, stops the threads. Returns texts of unread failures, and
+raises none.
+
+>>> tw.Engine().close()
+[]
+)");
+  type.def_property_readonly(
+      "closed", [](EngineHandle& self) { return self->is_shut_down(); },
+      R"(True after close.
+
+>>> engine = tw.Engine()
+>>> unread = engine.close()
+>>> engine.closed
+True
+)");
+  type.def_property_readonly(
+      "mode", [](EngineHandle& self) { return mode_name(self->mode()); },
+      R"(Who drives it: "threaded", "caller" or "sync".
+
+>>> tw.Engine(mode="sync").mode
+'sync'
+)");
+  type.def_property_readonly(
+      "name", [](EngineHandle& self) { return self->options().name; },
+      R"(The name that it was made with.
+
+>>> tw.Engine(name="mine").name
+'mine'
+)");
   type.def("__repr__", [](EngineHandle& self) {
     return "<thalweg.Engine '" + self->options().name + "' (" + mode_name(self->mode()) + ")>";
   });
@@ -132,12 +154,28 @@ void add_life(Class& type) {
 
 void add_control(Class& type) {
   type.def(
-      "flush", [](EngineHandle& self) { self->flush(); }, "Starts what was issued; does not wait.");
+      "flush", [](EngineHandle& self) { self->flush(); }, R"(Starts what was issued; does not wait.
+
+>>> x = tw.arange(3) + 1
+>>> tw.engine().flush()  # x is computed while this thread goes on
+)");
   type.def(
       "synchronize", [](EngineHandle& self) { self->synchronize(); },
-      "Waits for everything issued, then raises the oldest failure nobody has seen.");
+      R"(Waits for everything issued, then raises the oldest failure nobody has seen.
+
+>>> x = tw.arange(3) + 1
+>>> tw.engine().synchronize()
+>>> x.is_ready()
+True
+)");
   type.def(
-      "drain", [](EngineHandle& self) { self->drain(); }, "Waits for everything issued; raises no failure.");
+      "drain", [](EngineHandle& self) { self->drain(); }, R"(Waits for everything issued; raises no failure.
+
+>>> x = tw.arange(3) + 1
+>>> tw.engine().drain()
+>>> x.is_ready()
+True
+)");
   type.def(
       "devices",
       [](EngineHandle& self) {
@@ -145,7 +183,11 @@ void add_control(Class& type) {
         for (Device device : self->devices()) devices.append(device_object(device));
         return py::tuple(devices);
       },
-      "The devices of this engine.");
+      R"(The devices of this engine.
+
+>>> tw.Engine(cpu_devices=2).devices()
+(Device('cpu:0'), Device('cpu:1'))
+)");
   type.def(
       "set_num_threads",
       [](EngineHandle& self, int count) {
@@ -153,35 +195,99 @@ void add_control(Class& type) {
         allow_parallelism(count);
       },
       py::arg("count"),
-      "Drains, then goes on with `count` threads a device (0: as many as the process may use).");
+      R"(Drains, then goes on with `count` threads a device (0: as many as the process may use).
+
+Raises ValueError for a count below 0 or above 1024.
+
+>>> engine = tw.Engine()
+>>> engine.set_num_threads(2)
+>>> engine.get_num_threads()
+2
+)");
   type.def(
       "get_num_threads", [](EngineHandle& self) { return self->num_threads(); },
-      "Threads that may run one device's operators at the same time.");
+      R"(Threads that may run one device's operators at the same time.
+
+>>> tw.Engine(num_threads=2).get_num_threads()
+2
+)");
   type.def(
       "set_name", [](EngineHandle& self, std::string name) { self->set_name(std::move(name)); },
-      py::arg("name"), "Names the graph in dumps.");
+      py::arg("name"), R"(Names the graph in dumps.
+
+>>> import json
+>>> engine = tw.Engine()
+>>> engine.set_name("step 1")
+>>> json.loads(engine.dump_graph())["graph"]
+'step 1'
+)");
   type.def(
       "set_memory_limit", [](EngineHandle& self, std::int64_t bytes) { self->set_memory_limit(bytes); },
-      py::arg("bytes"), "Bytes of tensors per device; 0: no limit.");
+      py::arg("bytes"), R"(Bytes of tensors per device; 0: no limit. Raises ValueError for a negative number.
+
+>>> engine = tw.Engine()
+>>> engine.set_memory_limit(2**30)
+>>> engine.memory_stats()["limit_bytes"] == 2**30
+True
+)");
   type.def(
       "set_run_ahead",
       [](EngineHandle& self, std::int64_t operators, std::int64_t bytes) {
         self->set_run_ahead(operators, bytes);
       },
-      py::arg("operators"), py::arg("bytes"), "Limits what is issued and not finished.");
+      py::arg("operators"), py::arg("bytes"),
+      R"(Limits what is issued and not finished: beyond it the issuing thread helps until there is room.
+
+Raises ValueError for a limit below 1 and for more than 1,000,000 operators.
+
+>>> tw.Engine().set_run_ahead(operators=100, bytes=2**20)
+)");
 }
 
 void add_inspection(Class& type) {
   type.def("memory_stats", memory_stats, py::arg("device") = py::none(),
-           "live_bytes, peak_bytes, cached_bytes and limit_bytes of a device.");
+           R"(live_bytes, peak_bytes, cached_bytes and limit_bytes of a device.
+
+Raises DeviceError for a device that is not there.
+
+>>> engine = tw.Engine()
+>>> with engine:
+...     x = tw.zeros(1024).wait()
+>>> engine.memory_stats()["live_bytes"]
+4096
+)");
   type.def(
       "reset_peak_memory",
       [](EngineHandle& self, py::handle device) { self->reset_peak_memory(to_device(device.ptr())); },
-      py::arg("device") = py::none(), "Starts the peak anew from the live bytes.");
+      py::arg("device") = py::none(),
+      R"(Starts the peak anew from the live bytes. Raises DeviceError for a device that is not there.
+
+>>> engine = tw.Engine()
+>>> with engine:
+...     total = tw.zeros(1024).sum().item()
+>>> engine.reset_peak_memory()
+>>> engine.memory_stats()["peak_bytes"]
+0
+)");
   type.def(
       "empty_cache", [](EngineHandle& self) { self->empty_cache(); },
-      "Gives freed blocks back to the system.");
-  type.def("stats", stats, "Operator counters: issued, executed, failed, run_inline, donated, in_flight.");
+      R"(Gives freed blocks back to the system.
+
+>>> engine = tw.Engine()
+>>> with engine:
+...     total = tw.zeros(1024).sum().item()
+>>> engine.empty_cache()
+>>> engine.memory_stats()["cached_bytes"]
+0
+)");
+  type.def("stats", stats, R"(Operator counters: issued, executed, failed, run_inline, donated, in_flight.
+
+>>> engine = tw.Engine()
+>>> with engine:
+...     x = (tw.ones(3) + 1).wait()
+>>> engine.stats()["issued"], engine.stats()["failed"]
+(2, 0)
+)");
   type.def(
       "dump_graph",
       [](EngineHandle& self) {
@@ -189,10 +295,23 @@ void add_inspection(Class& type) {
         self->dump_graph(out);
         return out.str();
       },
-      "The live graph as JSON text.");
+      R"(The live graph as JSON text (tools/graph.schema.json).
+
+>>> import json
+>>> json.loads(tw.Engine().dump_graph())["operators"]
+[]
+)");
   type.def(
       "start_recording", [](EngineHandle& self) { self->start_recording(); },
-      "Keeps every operator from now on.");
+      R"(Keeps every operator from now on, for stop_recording. Raises EngineError where a recording is on.
+
+>>> engine = tw.Engine()
+>>> engine.start_recording()
+>>> engine.start_recording()
+Traceback (most recent call last):
+    ...
+thalweg.EngineError: start_recording: a recording is on already; stop it before starting another
+)");
   type.def(
       "stop_recording",
       [](EngineHandle& self) {
@@ -200,7 +319,16 @@ void add_inspection(Class& type) {
         self->stop_recording(out);
         return out.str();
       },
-      "What ran since start_recording, as JSON text.");
+      R"(What ran since start_recording, as JSON text. Raises EngineError where no recording is on.
+
+>>> import json
+>>> engine = tw.Engine()
+>>> engine.start_recording()
+>>> with engine:
+...     x = (tw.ones(3) + 1).wait()
+>>> [each["op"] for each in json.loads(engine.stop_recording())["operators"]]
+['full', 'add']
+)");
 }
 
 std::string policy_name(SyncPolicy policy) {
@@ -224,9 +352,19 @@ SyncPolicy parse_policy(const std::string& text) {
 void add_engine_class(py::module_& module) {
   Class type(
       module, "Engine",
-      "One independent engine. `with engine:` makes it the one that creation functions use; operators use "
-      "the "
-      "engine of their operands. It lives until close() or the end of the process, since tensors need it.");
+      R"(One independent engine. `with engine:` makes it the one that creation functions use; operators use the engine
+of their operands. It lives until close() or the end of the process, since tensors need it.
+
+Options: mode ("threaded", "caller" or "sync"), num_threads, cpu_devices, max_operators_in_flight, max_bytes_in_flight,
+memory_limit, cache_limit, run_inline, name; without one the environment's value counts. Raises ArgumentError for
+another option and ValueError or DTypeError for a value that it does not take.
+
+>>> engine = tw.Engine(cpu_devices=2, name="mine")
+>>> with engine:
+...     x = tw.ones(3, device="cpu:1")
+>>> (x + 1).device, engine.close()
+(Device('cpu:1'), [])
+)");
   add_life(type);
   add_control(type);
   add_inspection(type);

@@ -25,21 +25,85 @@ struct ErrorType {
 };
 
 ErrorType error_types[] = {
-    {"thalweg.ShapeError", &PyExc_ValueError, is_a<ShapeError>, "Shapes that do not go together."},
-    {"thalweg.DTypeError", &PyExc_TypeError, is_a<DTypeError>, "A dtype that an operator does not take."},
-    {"thalweg.IndexError", &PyExc_IndexError, is_a<IndexError>, "An index or axis out of range."},
+    {"thalweg.ShapeError", &PyExc_ValueError, is_a<ShapeError>,
+     R"(Shapes that do not go together. A ValueError.
+
+>>> tw.ones((2, 3)) + tw.ones(4)
+Traceback (most recent call last):
+    ...
+thalweg.ShapeError: add: shapes (2, 3) and (4,) do not broadcast at axis -1 ...
+)"},
+    {"thalweg.DTypeError", &PyExc_TypeError, is_a<DTypeError>,
+     R"(A dtype that an operator does not take. A TypeError.
+
+>>> tw.floor(tw.asarray(1.5 + 2j))
+Traceback (most recent call last):
+    ...
+thalweg.DTypeError: floor: not defined for complex64; use abs(), real() or imag()
+)"},
+    {"thalweg.IndexError", &PyExc_IndexError, is_a<IndexError>,
+     R"(An index or axis out of range. An IndexError.
+
+>>> tw.sum(tw.ones((2, 3)), axis=2)
+Traceback (most recent call last):
+    ...
+thalweg.IndexError: sum: axis 2 is out of bounds for 2 dimensions ...
+)"},
     {"thalweg.DeviceError", &PyExc_ValueError, is_a<DeviceError>,
-     "A device that is not there, or mixed devices."},
+     R"(A device that is not there, or mixed devices. A ValueError.
+
+>>> tw.ones(2, device="cpu:99")
+Traceback (most recent call last):
+    ...
+thalweg.DeviceError: device cpu:99 does not exist here; there are: cpu:0...
+)"},
     {"thalweg.ArgumentError", &PyExc_TypeError, is_a<AttributeError>,
-     "An attribute (keyword argument) that an operator does not have or take."},
-    {"thalweg.ValueError", &PyExc_ValueError, is_a<ValueError>, "A value that an operator does not take."},
+     R"(An attribute (keyword argument) that an operator does not have or take. A TypeError.
+
+>>> tw.eye(2, k="upper")
+Traceback (most recent call last):
+    ...
+thalweg.ArgumentError: eye: 'k' must be an int, not str
+)"},
+    {"thalweg.ValueError", &PyExc_ValueError, is_a<ValueError>,
+     R"(A value that an operator does not take. A ValueError.
+
+>>> tw.arange(0, 1, 0)
+Traceback (most recent call last):
+    ...
+thalweg.ValueError: arange: step is 0; it must go up or down
+)"},
     {"thalweg.OutOfMemoryError", &PyExc_MemoryError, is_a<OutOfMemoryError>,
-     "No memory for an operator's outputs."},
+     R"(No memory for an operator's outputs. A MemoryError.
+
+>>> with tw.Engine(memory_limit=2**20):
+...     tw.zeros(2**20).wait()
+Traceback (most recent call last):
+    ...
+thalweg.OutOfMemoryError: full...
+)"},
     {"thalweg.EngineError", &PyExc_RuntimeError, is_a<EngineError>,
-     "A misuse of the engine, or its shutdown."},
-    {"thalweg.KernelError", &PyExc_RuntimeError, is_a<KernelError>, "A kernel failed."},
+     R"(A misuse of the engine, or its shutdown. A RuntimeError.
+
+>>> tw.Engine().stop_recording()
+Traceback (most recent call last):
+    ...
+thalweg.EngineError: stop_recording: no recording is on; call start_recording first
+)"},
+    {"thalweg.KernelError", &PyExc_RuntimeError, is_a<KernelError>,
+     R"(A kernel failed in a way that has no class of its own: a C++ error of an operator of your own, say. A RuntimeError.
+
+>>> issubclass(tw.KernelError, RuntimeError), issubclass(tw.KernelError, tw.Error)
+(True, True)
+)"},
     {"thalweg.linalg.LinAlgError", &PyExc_ValueError, is_a<LinAlgError>,
-     "A matrix that has no inverse or no such decomposition."},
+     R"(A matrix that has no inverse or no such decomposition. A ValueError.
+
+>>> tw.linalg.inv(tw.zeros((2, 2))).wait()
+Traceback (most recent call last):
+    ...
+thalweg.linalg.LinAlgError: inv... the matrix is singular: pivot 1 of its LU factorization is 0
+)"},
 };
 PyObject* base_error = nullptr;
 PyObject* sync_error = nullptr;
@@ -87,7 +151,15 @@ void set_failure(const FailureInfo& info) {
 }  // namespace
 
 void add_error_types(py::module_& module) {
-  base_error = new_class("thalweg.Error", "Base of the errors thalweg raises.", py::handle(PyExc_Exception))
+  base_error = new_class("thalweg.Error", R"(Base of the errors thalweg raises.
+
+>>> try:
+...     tw.ones(2) + tw.ones(3)
+... except tw.Error as error:
+...     print(type(error).__name__)
+ShapeError
+)",
+                         py::handle(PyExc_Exception))
                    .release()
                    .ptr();
   module.attr("Error") = py::handle(base_error);
@@ -97,9 +169,17 @@ void add_error_types(py::module_& module) {
     module.attr(std::strrchr(entry.name, '.') + 1) = py::handle(entry.type);
   }
   py::tuple bases = py::make_tuple(py::handle(base_error), py::handle(PyExc_RuntimeError));
-  sync_error = new_class("thalweg.SyncError", "A blocking read while on_sync(\"error\") is set.", bases)
-                   .release()
-                   .ptr();
+  sync_error =
+      new_class(
+          "thalweg.SyncError",
+          R"(A blocking read of a value that is not there yet, while on_sync("error") is set. A RuntimeError.
+
+>>> with tw.on_sync("error"):
+...     x = tw.arange(3) + 1  # x.tolist() here would raise it, unless x is ready by then
+)",
+          bases)
+          .release()
+          .ptr();
   module.attr("SyncError") = py::handle(sync_error);
   py::register_exception_translator([](std::exception_ptr exception) {
     if (!exception) return;

@@ -169,39 +169,161 @@ PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject*, PyObject*)
 }  // namespace
 
 PyGetSetDef tensor_properties[] = {
-    {"shape", get_shape, nullptr, "The sizes of the axes, as a tuple. Never waits.", nullptr},
-    {"dtype", get_dtype, nullptr, "The element type. Never waits.", nullptr},
-    {"device", get_device, nullptr, "Where the value lives. Never waits.", nullptr},
-    {"ndim", get_ndim, nullptr, "The number of axes.", nullptr},
-    {"size", get_size, nullptr, "The number of elements.", nullptr},
-    {"strides", get_strides, nullptr, "Bytes from one position to the next along each axis, as in NumPy.",
+    {"shape", get_shape, nullptr,
+     R"(The sizes of the axes, as a tuple of ints. Never waits. Array API standard, array object.
+
+>>> tw.zeros((2, 3)).shape
+(2, 3)
+)",
      nullptr},
-    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"dtype", get_dtype, nullptr, R"(The element type. Never waits. Array API standard, array object.
+
+>>> (tw.arange(3) / 2).dtype
+thalweg.float64
+)",
+     nullptr},
+    {"device", get_device, nullptr, R"(Where the value lives. Never waits. Array API standard, array object.
+
+>>> tw.zeros(2).device
+Device('cpu:0')
+)",
+     nullptr},
+    {"ndim", get_ndim, nullptr, R"(The number of axes. Never waits. Array API standard, array object.
+
+>>> tw.asarray(1.5).ndim, tw.zeros((2, 3)).ndim
+(0, 2)
+)",
+     nullptr},
+    {"size", get_size, nullptr, R"(The number of elements. Never waits. Array API standard, array object.
+
+>>> tw.zeros((2, 3)).size
+6
+)",
+     nullptr},
+    {"strides", get_strides, nullptr,
+     R"(Bytes from one position to the next along each axis. Never waits. NumPy's ndarray.strides.
+
+>>> x = tw.zeros((2, 3))
+>>> x.strides, x.T.strides, tw.broadcast_to(x, (4, 2, 3)).strides
+((12, 4), (4, 12), (0, 12, 4))
+)",
+     nullptr},
+    {"itemsize", get_itemsize, nullptr, R"(Bytes of one element. Never waits. NumPy's ndarray.itemsize.
+
+>>> tw.zeros(3, dtype="complex64").itemsize
+8
+)",
+     nullptr},
+    {"nbytes", get_nbytes, nullptr, R"(Bytes of all elements. Never waits. NumPy's ndarray.nbytes.
+
+>>> tw.zeros((2, 3)).nbytes
+24
+)",
+     nullptr},
     {"__array_priority__", get_array_priority, nullptr, "Has NumPy leave `array + tensor` to the tensor.",
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 PyMethodDef tensor_methods[] = {
-    {"item", item, METH_NOARGS, "item($self, /)\n--\n\nWaits, then the only element as a Python number."},
-    {"tolist", to_list, METH_NOARGS, "tolist($self, /)\n--\n\nWaits, then the elements as nested lists."},
+    {"item", item, METH_NOARGS, R"(item($self, /)
+--
+
+Waits, then the only element as a Python number of the dtype's kind.
+
+Raises ValueError for more or fewer elements than one, and the failure of the tensor. NumPy's ndarray.item.
+
+>>> tw.sum(tw.asarray([1.5, 2.0])).item()
+3.5
+)"},
+    {"tolist", to_list, METH_NOARGS, R"(tolist($self, /)
+--
+
+Waits, then the elements as nested lists of Python numbers; a 0-d tensor gives a number.
+
+Raises the failure of the tensor. NumPy's ndarray.tolist.
+
+>>> tw.asarray([[1, 2], [3, 4]]).tolist()
+[[1, 2], [3, 4]]
+)"},
     {"wait", wait, METH_NOARGS,
-     "wait($self, /)\n--\n\nWaits for the value; raises its failure. Returns the tensor."},
+     R"(wait($self, /)
+--
+
+Waits for the value; raises its failure. Returns the tensor.
+
+>>> (tw.arange(3) + 1).wait().is_ready()
+True
+>>> tw.take(tw.arange(3), tw.asarray([7])).wait()
+Traceback (most recent call last):
+    ...
+thalweg.IndexError: take... index 7 is out of bounds for axis 0 with size 3
+)"},
     {"is_ready", is_ready, METH_NOARGS,
-     "is_ready($self, /)\n--\n\nTrue once the value is there or has failed. Never waits."},
+     R"(is_ready($self, /)
+--
+
+True once the value is there or has failed. Never waits.
+
+>>> x = tw.arange(3) + 1
+>>> tw.synchronize()
+>>> x.is_ready()
+True
+)"},
     {"has_failed", has_failed, METH_NOARGS,
-     "has_failed($self, /)\n--\n\nTrue if the value has failed by now."},
+     R"(has_failed($self, /)
+--
+
+True if the value has failed by now. Never waits and raises nothing.
+
+>>> (tw.arange(3) + 1).wait().has_failed()
+False
+)"},
     {"failure", failure, METH_NOARGS,
-     "failure($self, /)\n--\n\nNone, or the failure's class and text, which is not raised."},
+     R"(failure($self, /)
+--
+
+None, or the failure's class and text, which is not raised. Never waits.
+
+>>> (tw.arange(3) + 1).wait().failure() is None
+True
+)"},
     {"recover", recover, METH_NOARGS,
-     "recover($self, /)\n--\n\nRebinds a tensor whose in-place form failed to its last good value."},
+     R"(recover($self, /)
+--
+
+Rebinds a tensor whose in-place form failed to its last good value, and returns it. Other tensors stay as they are.
+
+>>> x = tw.asarray([2, 3])
+>>> try:
+...     x **= tw.asarray([1, -1])  # an integer to a negative power fails
+...     x.wait()
+... except ValueError:
+...     print(x.recover())
+tensor([2, 3])
+)"},
     {"name_", set_name, METH_O,
-     "name_($self, name, /)\n--\n\nNames the value in graph dumps. Returns the tensor."},
+     R"(name_($self, name, /)
+--
+
+Names the value in graph dumps. Returns the tensor. Raises DTypeError for a name that is no str.
+
+>>> weights = tw.ones(3).name_("weights")
+)"},
     {"on_ready", on_ready, METH_O,
-     "on_ready($self, callback, /)\n--\n\nCalls callback() on the callback thread once the value is there or "
-     "has "
-     "failed."},
+     R"(on_ready($self, callback, /)
+--
+
+Calls callback() on the callback thread once the value is there or has failed.
+
+Raises DTypeError for what cannot be called.
+
+>>> import threading
+>>> done = threading.Event()
+>>> (tw.arange(3) + 1).on_ready(done.set)
+>>> done.wait(timeout=60)
+True
+)"},
     {"__copy__", copy, METH_NOARGS, "__copy__($self, /)\n--\n\nAnother tensor of the same value."},
     {"_edge_items", edge_items, METH_O,
      "_edge_items($self, edge, /)\n--\n\nNested lists of the edges, for repr."},

@@ -82,11 +82,18 @@ PyMemberDef members[] = {
 };
 
 const char kDoc[] =
-    "A multi-dimensional array of one dtype on one device.\n\nOperations on tensors return at once; the "
-    "value is there "
-    "when it is read. Values are immutable: in-place forms rebind the tensor to a new value. Make tensors "
-    "with "
-    "thalweg.asarray, zeros, arange and so on.";
+    R"(A multi-dimensional array of one dtype on one device. Array API standard, array object.
+
+Operations on tensors return at once; the value is there when it is read. Values are immutable: in-place forms rebind
+the tensor to a new value. Make tensors with thalweg.asarray, zeros, arange and so on; Tensor itself makes none (raises
+TypeError).
+
+>>> x = tw.asarray([[1, 2], [3, 4]])
+>>> row = x[0]  # shares the bytes of x
+>>> x[0, 0] = 9  # rebinds x; row keeps its value
+>>> x.sum(), row
+(tensor(18), tensor([1, 2]))
+)";
 
 template <class Function>
 void* slot(Function* function) {

@@ -96,14 +96,34 @@ std::string kind_name(DType dtype) {
 
 void add_dtype(py::module_& module) {
   py::class_<DTypeValue> type(module, "DType",
-                              "An element type. Equal to its name and to NumPy's dtype of that name.");
+                              R"(An element type. Equal to its name and to NumPy's dtype of that name.
+
+The 13 objects are attributes of the package; DType itself makes none (raises TypeError). Array API standard, data types.
+
+>>> tw.float32 == "float32", tw.float32 == np.float32
+(True, True)
+)");
   const auto text = [](const DTypeValue& self) { return std::string(name(self.dtype)); };
-  type.def_property_readonly("name", text, "The name in the array API standard.");
+  type.def_property_readonly("name", text, R"(The name in the array API standard, data types.
+
+>>> tw.asarray(1j).dtype.name
+'complex64'
+)");
   type.def_property_readonly(
-      "itemsize", [](const DTypeValue& self) { return item_size(self.dtype); }, "Bytes of one element.");
+      "itemsize", [](const DTypeValue& self) { return item_size(self.dtype); },
+      R"(Bytes of one element. NumPy's dtype.itemsize.
+
+>>> tw.int16.itemsize
+2
+)");
   type.def_property_readonly(
       "kind", [](const DTypeValue& self) { return kind_name(self.dtype); },
-      "\"bool\", \"signed integer\", \"unsigned integer\", \"real floating\" or \"complex floating\".");
+      R"("bool", "signed integer", "unsigned integer", "real floating" or "complex floating". Array API standard,
+data type functions (isdtype).
+
+>>> tw.uint8.kind
+'unsigned integer'
+)");
   type.def_property_readonly(
       "__numpy_dtype__",
       [text](const DTypeValue& self) { return py::module_::import("numpy").attr("dtype")(text(self)); },
@@ -129,17 +149,42 @@ void add_dtype(py::module_& module) {
   module.def(
       "dtype",
       [](py::handle of) { return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(of.ptr()))); },
-      py::arg("of"), py::pos_only(), "The DType called `of`, or NumPy's dtype `of` as one.");
+      py::arg("of"), py::pos_only(),
+      R"(The DType called `of`, NumPy's dtype `of` as one, or that of Python's bool, int, float or complex.
+
+Raises DTypeError for others. NumPy's dtype.
+
+>>> tw.dtype("int8"), tw.dtype(np.uint16), tw.dtype(float)
+(thalweg.int8, thalweg.uint16, thalweg.float64)
+)");
 }
 
 void add_device(py::module_& module) {
-  py::class_<DeviceValue> type(module, "Device", "A device: cpu:0, cpu:1, … Equal to its name.");
+  py::class_<DeviceValue> type(module, "Device",
+                               R"(A device: cpu:0, cpu:1, … Equal to its name. Any engine may have it or not.
+
+Raises DeviceError for a name that is none. Array API standard, device support.
+
+>>> tw.Device("cpu"), tw.zeros(2).device == "cpu:0"
+(Device('cpu:0'), True)
+)");
   const auto text = [](const DeviceValue& self) { return to_string(self.device); };
   type.def(py::init([](py::handle of) { return DeviceValue{to_device(of.ptr())}; }), py::arg("name"),
            py::pos_only());
   type.def_property_readonly(
-      "type", [text](const DeviceValue& self) { return text(self).substr(0, text(self).find(':')); });
-  type.def_property_readonly("index", [](const DeviceValue& self) { return int(self.device.index); });
+      "type", [text](const DeviceValue& self) { return text(self).substr(0, text(self).find(':')); },
+      R"("cpu" or "cuda".
+
+>>> tw.Device("cpu:1").type
+'cpu'
+)");
+  type.def_property_readonly(
+      "index", [](const DeviceValue& self) { return int(self.device.index); },
+      R"(The number among the devices of its type.
+
+>>> tw.Device("cpu:1").index
+1
+)");
   type.def("__str__", text);
   type.def("__repr__", [text](const DeviceValue& self) { return "Device('" + text(self) + "')"; });
   type.def("__hash__", [text](const DeviceValue& self) { return py::hash(py::str(text(self))); });

@@ -143,35 +143,41 @@ void register_creation(OpRegistry& registry) {
   AttrSpec any_dtype = optional("dtype", AttrKind::dtype);
   AttrSpec float_dtype = optional("dtype", AttrKind::dtype, DType::float64);
   AttrSpec device = optional("device", AttrKind::device, Device{});
-  registry.add(make_op("empty", {shape, float_dtype, device}, infer_empty, 0.0f,
-                       "A tensor whose values are whatever its memory held."));
+  registry.add(
+      make_op("empty", {shape, float_dtype, device}, infer_empty, 0.0f,
+              "A tensor whose values are whatever its memory held.\n\nRaises ShapeError for a negative "
+              "size.\n\nArray API standard, creation functions."));
   registry.add(make_op(
       "full", {shape, required("value", AttrKind::scalar), any_dtype, device}, infer_full, 0.2f,
       "A tensor of one value everywhere.\n\nWithout dtype bool, int64 or a floating or "
       "complex dtype (of double precision in C++, of single in Python). "
-      "Raises ValueError for a number that an integer dtype does not hold and DTypeError for a complex "
-      "one in a real dtype."));
+      "Raises ValueError for a number that an integer dtype does not hold, DTypeError for a complex "
+      "one in a real dtype and ShapeError for a negative size.\n\nArray API standard, creation functions."));
   registry.add(make_op(
       "arange", {start, stop, required("step", AttrKind::scalar), any_dtype, device}, infer_arange, 0.5f,
       "start, start + step, and so on, up to but without stop.\n\nWithout dtype int64 if all three "
       "are integers (uint64 where a number is above int64), else float64 in C++ and float32 in Python. "
       "Raises ValueError if step is 0 "
-      "or integers do not fit, and DTypeError for complex numbers and dtypes."));
-  registry.add(
-      make_op("linspace",
-              {start, stop, required("num", AttrKind::integer), optional("endpoint", AttrKind::boolean, true),
-               float_dtype, device},
-              infer_linspace, 0.8f,
-              "num evenly spaced values from start to stop.\n\nstop is the last of them if endpoint is True, "
-              "else the one after the last. Computed in float64, the parts of complex numbers apart; integer "
-              "dtypes round down. Raises DTypeError for complex bounds and a real dtype."));
-  registry.add(
-      make_op("eye",
-              {required("n_rows", AttrKind::integer), optional("n_cols", AttrKind::integer),
-               optional("k", AttrKind::integer, std::int64_t{0}), float_dtype, device},
-              infer_eye, 0.2f,
-              "A matrix with ones on diagonal k and zeros elsewhere.\n\nn_cols is n_rows if not given; k "
-              "above 0 is above the main diagonal."));
+      "or integers do not fit, and DTypeError for complex numbers and dtypes.\n\nArray API standard, "
+      "creation "
+      "functions."));
+  registry.add(make_op(
+      "linspace",
+      {start, stop, required("num", AttrKind::integer), optional("endpoint", AttrKind::boolean, true),
+       float_dtype, device},
+      infer_linspace, 0.8f,
+      "num evenly spaced values from start to stop.\n\nstop is the last of them if endpoint is True, "
+      "else the one after the last. Computed in float64, the parts of complex numbers apart; integer "
+      "dtypes round down. Raises DTypeError for complex bounds and a real dtype, and ValueError for a "
+      "negative num.\n\nArray API standard, creation functions."));
+  registry.add(make_op(
+      "eye",
+      {required("n_rows", AttrKind::integer), optional("n_cols", AttrKind::integer),
+       optional("k", AttrKind::integer, std::int64_t{0}), float_dtype, device},
+      infer_eye, 0.2f,
+      "A matrix with ones on diagonal k and zeros elsewhere.\n\nn_cols is n_rows if not given; k "
+      "above 0 is above the main diagonal. Raises ShapeError for a negative size.\n\nArray API standard, "
+      "creation functions."));
 }
 
 }  // namespace thalweg

@@ -1,6 +1,7 @@
 // elementwise.cpp: Ops that compute each element from the elements at its place: arithmetic, comparison,
 // logic, bits, mathematical functions, where, clip.
 #include <string>
+#include <string_view>
 
 #include <thalweg/errors.h>
 #include <thalweg/op.h>
@@ -269,14 +270,24 @@ std::string domain_doc(Domain domain) {
   }
 }
 
+/// Where a function is defined: the error functions are C's, the others the standard's.
+std::string source_of(const Row& row) {
+  if (!std::string_view(row.name).starts_with("erf")) return "\n\nArray API standard, elementwise functions.";
+  return "\n\nThe C standard (ISO/IEC 9899, 7.12.8); computed by SLEEF (Shibata and Petrogalli, SLEEF: a "
+         "portable "
+         "vectorized library of C standard mathematical functions, IEEE TPDS 31, 2020).";
+}
+
 std::string doc_of(const Row& row, bool unary) {
   std::string doc = std::string(row.summary) + "\n\n" + row.details;
   if (*row.details != '\0') doc += "\n";
   doc += unary ? "The result has the shape of x."
-               : "The inputs broadcast and are promoted to a common dtype (array API, Type promotion rules).";
+               : "The inputs broadcast, or the call raises ShapeError, and are promoted to a common dtype.";
   if (row.complex == Complex::no && row.domain != Domain::integral && row.domain != Domain::shift)
     doc += " Raises DTypeError for complex numbers.";
-  return doc + domain_doc(row.domain) + (row.result == Result::boolean ? " The result is bool." : "");
+  doc += domain_doc(row.domain);
+  if (row.result == Result::boolean) doc += " The result is bool.";
+  return doc + source_of(row);
 }
 
 Op make_op(const Row& row, bool unary) {
@@ -324,13 +335,16 @@ void register_elementwise(OpRegistry& registry) {
   registry.add(make_ternary(
       "where", {"condition", "x1", "x2"}, infer_where,
       "x1 where condition is true, x2 elsewhere.\n\nThe three broadcast; x1 and x2 are promoted to a "
-      "common dtype; a condition that is not bool is true where it is not zero."));
+      "common dtype; a condition that is not bool is true where it is not zero. Raises ShapeError where they "
+      "do "
+      "not broadcast.\n\nArray API standard, searching functions."));
   registry.add(make_ternary(
       "clip", {"x", "min", "max"}, infer_clip,
       "minimum(maximum(x, min), max): x kept between two bounds.\n\nThe three broadcast and are promoted "
-      "to a common dtype; complex ones raise DTypeError. A NaN in any of them gives NaN; max wins where min "
-      "is above it. For one "
-      "bound alone use maximum or minimum."));
+      "to a common dtype. A NaN in any of them gives NaN; max wins where min is above it. For one bound "
+      "alone "
+      "use maximum or minimum. Raises ShapeError where they do not broadcast and DTypeError for complex "
+      "numbers.\n\nArray API standard, elementwise functions."));
 }
 
 }  // namespace thalweg

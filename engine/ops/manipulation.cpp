@@ -314,10 +314,11 @@ void add_views(OpRegistry& registry) {
       view("squeeze", {{"axis", AttrKind::axes}}, infer_squeeze,
            "x without the given axes of size 1 (None: all of them).\n\nShares x's bytes. Raises ShapeError "
            "for an axis of another size.\n\nArray API standard, manipulation functions."));
-  registry.add(
-      view("flip", {{"axis", AttrKind::axes}}, infer_flip,
-           "x with the order of its elements reversed along the given axes (None: all).\n\nShares x's bytes "
-           "(negative strides).\n\nArray API standard, manipulation functions."));
+  registry.add(view(
+      "flip", {{"axis", AttrKind::axes}}, infer_flip,
+      "x with the order of its elements reversed along the given axes (None: all).\n\nShares x's bytes "
+      "(negative strides). Raises IndexError for an axis out of range.\n\nArray API standard, manipulation "
+      "functions."));
   registry.add(view(
       "slice",
       {{"starts", AttrKind::dims, {}, true},
@@ -366,7 +367,7 @@ void register_manipulation(OpRegistry& registry) {
       "x with its elements moved on by shift along the given axes; what leaves at the end comes in at the "
       "front.\n\n"
       "axis None moves them in C order over all axes. One shift serves all axes, several shifts of one axis "
-      "add up.\n\n"
+      "add up. Raises IndexError for an axis out of range.\n\n"
       "Array API standard, manipulation functions.";
   registry.add(std::move(roll));
 }

@@ -16,10 +16,8 @@ namespace {
 
 constexpr const char* kStream =
     "Element i depends on seed, counter + i // 2 and i % 2 only: one block of Philox4x32-10 (Salmon et al., "
-    "Parallel "
-    "random numbers: as easy as 1, 2, 3, SC'11) gives two 64-bit numbers, so the operator takes (elements + "
-    "1) // 2 "
-    "counters.";
+    "Parallel random numbers: as easy as 1, 2, 3, SC 2011) gives two 64-bit numbers, so the operator takes "
+    "(elements + 1) // 2 counters.";
 
 std::string text(const AttrValue& value) { return to_string(value); }
 
@@ -117,22 +115,29 @@ std::uint64_t random_draws(std::int64_t numel) noexcept {
 }
 
 void register_random(OpRegistry& registry) {
-  Op uniform =
-      make_op("uniform", {"low", AttrKind::floating, 0.0, false}, {"high", AttrKind::floating, 1.0, false},
-              DType::float64, infer_uniform,
-              "Random numbers evenly spread over [low, high).\n\nfloat64 has 53 random bits, float32 24. ");
+  Op uniform = make_op(
+      "uniform", {"low", AttrKind::floating, 0.0, false}, {"high", AttrKind::floating, 1.0, false},
+      DType::float64, infer_uniform,
+      "Random numbers evenly spread over [low, high).\n\nfloat64 has 53 random bits, float32 24. Raises "
+      "ValueError for bounds that are not finite or in the wrong order and DTypeError for a dtype that is "
+      "not floating. ");
   uniform.ns_per_element = 2.0f;
   registry.add(std::move(uniform));
-  Op normal = make_op(
-      "normal", {"mean", AttrKind::floating, 0.0, false}, {"std", AttrKind::floating, 1.0, false},
-      DType::float64, infer_normal,
-      "Random numbers of the normal distribution.\n\nComputed in float64 by Box and Muller's method. ");
+  Op normal = make_op("normal", {"mean", AttrKind::floating, 0.0, false},
+                      {"std", AttrKind::floating, 1.0, false}, DType::float64, infer_normal,
+                      "Random numbers of the normal distribution.\n\nRaises ValueError for a negative std "
+                      "and DTypeError for a "
+                      "dtype that is not floating. Computed in float64 by Box and Muller's method (A note on "
+                      "the generation of "
+                      "random normal deviates, 1958). ");
   normal.ns_per_element = 8.0f;
   registry.add(std::move(normal));
   Op randint = make_op(
       "randint", required("low", AttrKind::scalar), required("high", AttrKind::scalar), DType::int64,
       infer_randint,
-      "Random integers from low up to but without high, each equally likely.\n\nUnbiased: Lemire's "
+      "Random integers from low up to but without high, each equally likely.\n\nRaises ValueError for bounds "
+      "without an integer in between or that the dtype cannot hold and DTypeError for a dtype that is not an "
+      "integer one. Unbiased: Lemire's "
       "multiplication with rejection (ACM TOMACS 29, 2019); a rejected number is drawn again from the "
       "same counter's next block. The attribute endpoint includes high. ");
   randint.attributes.push_back({"endpoint", AttrKind::boolean, false, false});

@@ -52,7 +52,8 @@ void infer_searchsorted(InferContext& ctx) {
 
 const char kOrderDoc[] =
     "\n\nNaNs come last, in descending order too; -0.0 equals 0.0. Equal elements keep their order. Raises "
-    "IndexError for an axis out of range.\n\nArray API standard, sorting functions.";
+    "IndexError for an axis out of range and DTypeError for complex dtypes.\n\nArray API standard, sorting "
+    "functions.";
 
 Op ordering(std::string name, void (*infer)(InferContext&), float ns_per_element, const std::string& doc) {
   Op op;
@@ -85,7 +86,7 @@ void register_sorting(OpRegistry& registry) {
       "The positions at which the elements of x2 would go into x1 so that it stays sorted.\n\nx1: 1-d and in "
       "ascending order, NaNs last. side: 'left' gives the first such position, 'right' the last. The result "
       "has the shape of x2 and dtype int64; both inputs are promoted to a common dtype. Raises ShapeError if "
-      "x1 is not 1-d.\n\nArray API standard, searching functions.";
+      "x1 is not 1-d and DTypeError for complex dtypes.\n\nArray API standard, searching functions.";
   registry.add(std::move(search));
 }
 

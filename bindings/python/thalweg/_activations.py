@@ -34,6 +34,9 @@ def relu(x: Tensor, /) -> Tensor:
 
     Raises DTypeError for bool and complex dtypes. Nair and Hinton, Rectified linear units improve restricted
     Boltzmann machines (ICML 2010).
+
+    >>> tw.relu(tw.asarray([-2.5, 0.0, 3.0]))
+    tensor([0., 0., 3.])
     """
     if require_real("relu", x).dtype == "bool":
         raise _C.DTypeError("relu: bool has no negative values; use an integer or floating dtype")
@@ -45,6 +48,9 @@ def leaky_relu(x: Tensor, /, negative_slope: float = 0.01) -> Tensor:
 
     Raises DTypeError for complex dtypes and ValueError for a slope that is not finite. Maas, Hannun and Ng,
     Rectifier nonlinearities improve neural network acoustic models (ICML 2013).
+
+    >>> tw.leaky_relu(tw.asarray([-2.0, 3.0]), negative_slope=0.1)
+    tensor([-0.2000,  3.0000])
     """
     x = as_floating("leaky_relu", x)
     slope = number_of("leaky_relu", "negative_slope", negative_slope)
@@ -55,7 +61,11 @@ def sigmoid(x: Tensor, /) -> Tensor:
     """1 / (1 + exp(-x)), without overflow and with all its digits for both signs. The result has the shape
     of x.
 
-    Raises DTypeError for complex dtypes.
+    Raises DTypeError for complex dtypes. Rumelhart, Hinton and Williams, Learning representations by
+    back-propagating errors (Nature 323, 1986).
+
+    >>> tw.sigmoid(tw.asarray([-2.0, 0.0, 1000.0]))
+    tensor([0.1192, 0.5000, 1.0000])
     """
     return _sigmoid(as_floating("sigmoid", x))
 
@@ -69,6 +79,9 @@ def silu(x: Tensor, /) -> Tensor:
     """x * sigmoid(x), also called swish; its limit, -0.0, at minus infinity. The result has the shape of x.
 
     Raises DTypeError for complex dtypes. Hendrycks and Gimpel, Gaussian error linear units (2016).
+
+    >>> tw.silu(tw.asarray([-1.0, 0.0, 1.0]))
+    tensor([-0.2689,  0.0000,  0.7311])
     """
     x = _above_lowest(as_floating("silu", x))
     return x * _sigmoid(x)
@@ -82,7 +95,11 @@ def _above_lowest(x: Tensor) -> Tensor:
 def softplus(x: Tensor, /, beta: float = 1.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta without overflow. The result has the shape of x.
 
-    Raises DTypeError for complex dtypes and ValueError for a beta that is not above 0.
+    Raises DTypeError for complex dtypes and ValueError for a beta that is not above 0. Dugas et al.,
+    Incorporating second-order functional knowledge for better option pricing (NIPS 2000).
+
+    >>> tw.softplus(tw.asarray([-1.0, 0.0, 100.0]))
+    tensor([  0.3133,   0.6931, 100.0000])
     """
     x = as_floating("softplus", x)
     beta = number_of("softplus", "beta", beta)
@@ -99,6 +116,9 @@ def gelu(x: Tensor, /, approximate: Literal["none", "tanh"] = "none") -> Tensor:
 
     Raises DTypeError for complex dtypes and ValueError for another approximation. Hendrycks and Gimpel,
     Gaussian error linear units (2016).
+
+    >>> tw.gelu(tw.asarray([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])
     """
     if approximate not in ("none", "tanh"):
         raise _C.ValueError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
@@ -116,7 +136,12 @@ def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     of x.
 
     Where all elements along the axis are -inf, or one is inf or nan, the results there are nan. Raises
-    IndexError for an axis out of range and DTypeError for complex dtypes.
+    IndexError for an axis out of range and DTypeError for complex dtypes. Bridle, Probabilistic
+    interpretation of feedforward classification network outputs (Neurocomputing, 1990).
+
+    >>> tw.softmax(tw.asarray([[0.0, 0.0], [1.0, 1000.0]]))
+    tensor([[0.5000, 0.5000],
+            [0.0000, 1.0000]])
     """
     x = as_floating("softmax", x)
     axes = axes_of("softmax", axis, x.ndim)
@@ -130,7 +155,12 @@ def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     """The logarithm of softmax, with all its digits where that is near 0. The result has the shape of x.
 
     Where all elements along the axis are -inf, or one is inf or nan, the results there are nan. Raises
-    IndexError for an axis out of range and DTypeError for complex dtypes.
+    IndexError for an axis out of range and DTypeError for complex dtypes. Blanchard, Higham and Higham,
+    Accurately computing the log-sum-exp and softmax functions (IMA Journal of Numerical Analysis 41, 2021).
+
+    >>> x = tw.asarray([0.0, 200.0])
+    >>> tw.log_softmax(x), tw.log(tw.softmax(x))
+    (tensor([-200.,    0.]), tensor([-inf,   0.]))
     """
     x = as_floating("log_softmax", x)
     axes = axes_of("log_softmax", axis, x.ndim)
@@ -145,7 +175,11 @@ def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
 
     An inf along the axis gives inf, -inf everywhere -inf, a nan nan. keepdims leaves reduced axes in place
     with size 1. Raises IndexError for an axis out of range, ShapeError for one named twice and DTypeError for
-    complex dtypes.
+    complex dtypes. Blanchard, Higham and Higham, Accurately computing the log-sum-exp and softmax functions
+    (IMA Journal of Numerical Analysis 41, 2021).
+
+    >>> tw.logsumexp(tw.asarray([1000.0, 1000.0]))  # 1000 + log(2)
+    tensor(1000.6932)
     """
     x = as_floating("logsumexp", x)
     axes = axes_of("logsumexp", axis, x.ndim)

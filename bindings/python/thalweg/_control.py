@@ -13,22 +13,42 @@ from thalweg._typing import DeviceLike, PathOrFile
 
 
 def engine() -> _C.Engine:
-    """The engine that creation functions of this thread use."""
+    """The engine that creation functions of this thread use: that of the innermost `with engine:`, else the
+    default.
+
+    >>> with tw.Engine(name="mine") as mine:
+    ...     tw.engine() is mine
+    True
+    """
     return _C.current_engine()
 
 
 def synchronize() -> None:
-    """Waits for everything issued by any thread, then raises the oldest failure nobody has seen."""
+    """Waits for everything issued by any thread, then raises the oldest failure nobody has seen.
+
+    >>> x = tw.rand(100, 100) @ tw.rand(100, 100)
+    >>> tw.synchronize()
+    >>> x.is_ready()
+    True
+    """
     _C.current_engine().synchronize()
 
 
 def flush() -> None:
-    """Starts what was issued; does not wait."""
+    """Starts what was issued; does not wait.
+
+    >>> x = tw.rand(100, 100) @ tw.rand(100, 100)
+    >>> tw.flush()  # x is computed while this thread goes on
+    """
     _C.current_engine().flush()
 
 
 def devices() -> tuple[_C.Device, ...]:
-    """The devices of the engine."""
+    """The devices of the engine.
+
+    >>> tw.Device("cpu:0") in tw.devices()
+    True
+    """
     return _C.current_engine().devices()
 
 
@@ -51,7 +71,11 @@ def on_sync(policy: str, /) -> _Restore:
     """What a blocking read does whose value is not there yet: "allow", "warn" (RuntimeWarning) or "error"
     (SyncError).
 
-    Takes effect at once, for all threads; used as a context manager it ends with the block.
+    Takes effect at once, for all threads; used as a context manager it ends with the block. Raises ValueError
+    for another policy.
+
+    >>> with tw.on_sync("error"):  # finds what waits in a training step; here nothing does
+    ...     x = tw.arange(3) + 1
     """
     before = _C.get_sync_policy()
     _C.set_sync_policy(policy)
@@ -59,24 +83,47 @@ def on_sync(policy: str, /) -> _Restore:
 
 
 def sync_count() -> int:
-    """Blocking reads so far whose value was not there yet."""
+    """Blocking reads so far whose value was not there yet.
+
+    >>> before = tw.sync_count()
+    >>> x = tw.arange(3) + 1  # issued, not read
+    >>> tw.sync_count() - before
+    0
+    """
     return _C.sync_count()
 
 
 def set_num_threads(count: int, /) -> None:
-    """Lets `count` threads run one device's operators at the same time (0: as many as the process may
-    use)."""
+    """Lets `count` threads run one device's operators at the same time (0: as many as the process may use).
+
+    Waits for what was issued. Raises ValueError for a count below 0 or above 1024. Values do not depend on
+    it.
+
+    >>> with tw.Engine():
+    ...     tw.set_num_threads(2)
+    ...     tw.get_num_threads()
+    2
+    """
     _C.current_engine().set_num_threads(count)
 
 
 def get_num_threads() -> int:
-    """Threads that may run one device's operators at the same time."""
+    """Threads that may run one device's operators at the same time.
+
+    >>> tw.get_num_threads() >= 1
+    True
+    """
     return _C.current_engine().get_num_threads()
 
 
 @contextlib.contextmanager
 def num_threads(count: int, /) -> Iterator[None]:
-    """As set_num_threads, for a block."""
+    """As set_num_threads, for a block, with the same errors as it raises.
+
+    >>> with tw.num_threads(1):
+    ...     tw.get_num_threads()
+    1
+    """
     chosen = _C.current_engine()
     before = chosen.get_num_threads()
     chosen.set_num_threads(count)
@@ -87,27 +134,65 @@ def num_threads(count: int, /) -> Iterator[None]:
 
 
 def memory_stats(device: DeviceLike | None = None) -> dict[str, int]:
-    """live_bytes, peak_bytes, cached_bytes and limit_bytes of a device."""
+    """live_bytes, peak_bytes, cached_bytes and limit_bytes of a device.
+
+    Raises DeviceError for a device that is not there.
+
+    >>> with tw.Engine():
+    ...     x = tw.zeros(1024).wait()
+    ...     tw.memory_stats()["live_bytes"]
+    4096
+    """
     return _C.current_engine().memory_stats(device)
 
 
 def reset_peak_memory(device: DeviceLike | None = None) -> None:
-    """Starts the peak anew from the live bytes."""
+    """Starts the peak anew from the live bytes. Raises DeviceError for a device that is not there.
+
+    >>> with tw.Engine():
+    ...     total = tw.zeros(1024).sum().item()
+    ...     tw.reset_peak_memory()
+    ...     tw.memory_stats()["peak_bytes"]
+    0
+    """
     _C.current_engine().reset_peak_memory(device)
 
 
 def empty_cache() -> None:
-    """Gives freed blocks back to the system."""
+    """Gives freed blocks back to the system.
+
+    >>> with tw.Engine():
+    ...     total = tw.zeros(1024).sum().item()
+    ...     tw.empty_cache()
+    ...     tw.memory_stats()["cached_bytes"]
+    0
+    """
     _C.current_engine().empty_cache()
 
 
 def set_memory_limit(bytes: int, /) -> None:
-    """Bytes of tensors per device; 0: no limit. An operation beyond it fails with OutOfMemoryError."""
+    """Bytes of tensors per device; 0: no limit. An operation beyond it fails with OutOfMemoryError.
+
+    Raises ValueError for a negative number.
+
+    >>> with tw.Engine():
+    ...     tw.set_memory_limit(2**20)
+    ...     tw.zeros(2**20).wait()
+    Traceback (most recent call last):
+        ...
+    thalweg.OutOfMemoryError: full...
+    """
     _C.current_engine().set_memory_limit(bytes)
 
 
 def stats() -> dict[str, int]:
-    """Operator counters: issued, executed, failed, run_inline, donated, in_flight."""
+    """Operator counters: issued, executed, failed, run_inline, donated, in_flight.
+
+    >>> with tw.Engine():
+    ...     x = (tw.ones(3) + 1).wait()
+    ...     tw.stats()["executed"]
+    2
+    """
     return _C.current_engine().stats()
 
 
@@ -120,13 +205,32 @@ def _write(text: str, target: PathOrFile) -> None:
 
 
 def dump_graph(target: PathOrFile, /) -> None:
-    """Writes the operators and tensors that are live as JSON (tools/graph.schema.json). Disturbs nothing."""
+    """Writes the operators and tensors that are live as JSON (tools/graph.schema.json). Disturbs nothing.
+
+    target: a path, or a file open for text. Raises OSError where it cannot be written.
+
+    >>> import io, json
+    >>> file = io.StringIO()
+    >>> tw.dump_graph(file)
+    >>> list(json.loads(file.getvalue()))
+    ['format', 'version', 'graph', 'kind', 'clock', 'engine', 'operators', 'operands']
+    """
     _write(_C.current_engine().dump_graph(), target)
 
 
 @contextlib.contextmanager
 def record_graph(target: PathOrFile, /) -> Iterator[None]:
-    """Writes all operators that ran in the block, with times, as JSON."""
+    """Writes all operators that ran in the block, with times, as JSON. target: as for dump_graph.
+
+    Raises EngineError where a recording is on already and OSError where the target cannot be written.
+
+    >>> import io, json
+    >>> file = io.StringIO()
+    >>> with tw.record_graph(file):
+    ...     x = (tw.ones(3) + 1).wait()
+    >>> [each["op"] for each in json.loads(file.getvalue())["operators"]]
+    ['full', 'add']
+    """
     chosen = _C.current_engine()
     chosen.start_recording()
     try:

@@ -43,6 +43,10 @@ def conv1d(
     Dtypes are promoted and computed as in matmul. Raises ShapeError for shapes that do not fit and
     ValueError for other arguments out of range. Chellapilla, Puri and Simard, High performance convolutional
     neural networks for document processing (2006) for the product of matrices.
+
+    >>> x = tw.asarray([[1.0, 2.0, 4.0, 8.0]])  # one channel
+    >>> tw.conv1d(x, tw.asarray([[[-1.0, 1.0]]]))
+    tensor([[1., 2., 4.]])
     """
     return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
@@ -67,6 +71,11 @@ def conv2d(
     Dtypes are promoted and computed as in matmul. Raises ShapeError for shapes that do not fit and
     ValueError for other arguments out of range. Chellapilla, Puri and Simard, High performance convolutional
     neural networks for document processing (2006) for the product of matrices.
+
+    >>> x = tw.reshape(tw.arange(9.0), (1, 1, 3, 3))
+    >>> tw.conv2d(x, tw.ones((1, 1, 2, 2)))
+    tensor([[[[ 8., 12.],
+              [20., 24.]]]])
     """
     return _convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 

@@ -36,8 +36,14 @@ _PYTHON_DATA = (bool, int, float, complex, list, tuple)
 
 
 def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
-    """The values of x as another dtype, with NumPy's casts. copy=False gives x itself where nothing
-    changes."""
+    """The values of x as another dtype, with NumPy's casts. copy=False gives x itself where nothing changes.
+
+    Raises DTypeError for a complex x and a real dtype, and DeviceError for a device that is not there. Array
+    API standard, data type functions.
+
+    >>> tw.astype(tw.asarray([1.9, -1.9]), "int32")
+    tensor([ 1, -1], dtype=int32)
+    """
     x = require_tensor("astype", x)
     dtype = _C.dtype(dtype)
     if dtype != x.dtype or (copy and device is None):
@@ -61,6 +67,14 @@ def asarray(
     tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
 
     Tensors in lists are stacked, without waiting for them.
+
+    Array API standard, creation functions.
+
+    >>> tw.asarray([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    >>> tw.asarray([0.5, 1]).dtype, tw.asarray(np.asarray([0.5, 1])).dtype
+    (thalweg.float32, thalweg.float64)
     """
     if isinstance(obj, Tensor):
         return _asarray_of_tensor(obj, dtype, device, copy)
@@ -96,12 +110,26 @@ def _stack(lists: Any, device: Any) -> Tensor:
 
 
 def tensor(data: Any, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """As asarray, always a copy."""
+    """As asarray, always a copy, and with the same errors as it raises. PyTorch's tensor.
+
+    >>> x = np.zeros(2)
+    >>> t = tw.tensor(x)
+    >>> x[0] = 1  # t has bytes of its own
+    >>> t
+    tensor([0., 0.], dtype=float64)
+    """
     return asarray(data, dtype=dtype, device=device, copy=True)
 
 
 def from_numpy(array: Any, /, *, device: DeviceLike | None = None) -> Tensor:
-    """A tensor with a copy of a NumPy array."""
+    """A tensor with a copy of a NumPy array, of its shape and dtype.
+
+    Raises DTypeError for a dtype that has no counterpart. PyTorch's from_numpy, but for the copy.
+
+    >>> tw.from_numpy(np.arange(4).reshape(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return asarray(array, device=device)
 
 
@@ -157,28 +185,54 @@ def _has_buffer(obj: Any) -> bool:
 
 
 def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of the shape whose values are whatever its memory held (float32 by default)."""
+    """A tensor of the shape whose values are whatever its memory held (float32 by default).
+
+    Raises ShapeError for a negative size and DTypeError for an unknown dtype. Array API standard, creation
+    functions.
+
+    >>> x = tw.empty((2, 3))
+    >>> x.shape, x.dtype
+    ((2, 3), thalweg.float32)
+    """
     return _empty(shape=shape, dtype="float32" if dtype is None else dtype, device=device)
 
 
 def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of zeros (float32 by default)."""
+    """A tensor of zeros (float32 by default).
+
+    Raises ShapeError for a negative size and DTypeError for an unknown dtype. Array API standard, creation
+    functions.
+
+    >>> tw.zeros((2, 3), dtype="int8")
+    tensor([[0, 0, 0],
+            [0, 0, 0]], dtype=int8)
+    """
     return _full(shape=shape, value=0, dtype="float32" if dtype is None else dtype, device=device)
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of ones (float32 by default)."""
+    """A tensor of ones (float32 by default).
+
+    Raises ShapeError for a negative size and DTypeError for an unknown dtype. Array API standard, creation
+    functions.
+
+    >>> tw.ones(3)
+    tensor([1., 1., 1.])
+    """
     return _full(shape=shape, value=1, dtype="float32" if dtype is None else dtype, device=device)
 
 
-@documented(
-    _full,
-    "A complex number without dtype gives complex64; NumPy's scalars keep their dtype. fill_value may "
-    "also be a 0-d tensor.",
-)
+@documented(_full)
 def full(
     shape: Shape, fill_value: Scalar, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
+    """A complex number without dtype gives complex64; NumPy's scalars keep their dtype. fill_value may also be a
+    0-d tensor.
+
+    >>> tw.full((2, 2), 7)
+    tensor([[7, 7],
+            [7, 7]])
+    """
     if isinstance(fill_value, Tensor):
         return _full_of_tensor("full", shape, fill_value, dtype, device)
     if dtype is None:
@@ -219,7 +273,13 @@ def _is_integer(number: Any) -> bool:
 
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """As empty, with the shape, dtype and device of x."""
+    """As empty, with the shape, dtype and device of x. Raises DTypeError for an x that is no tensor.
+
+    Array API standard, creation functions.
+
+    >>> tw.empty_like(tw.zeros((2, 3), dtype="int16")).dtype
+    thalweg.int16
+    """
     x = require_tensor("empty_like", x)
     return _empty(
         shape=x.shape,
@@ -229,13 +289,25 @@ def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLi
 
 
 def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """As zeros, with the shape, dtype and device of x."""
+    """As zeros, with the shape, dtype and device of x. Raises DTypeError for an x that is no tensor.
+
+    Array API standard, creation functions.
+
+    >>> tw.zeros_like(tw.asarray([1.5, 2.5]))
+    tensor([0., 0.])
+    """
     x = require_tensor("zeros_like", x)
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """As ones, with the shape, dtype and device of x."""
+    """As ones, with the shape, dtype and device of x. Raises DTypeError for an x that is no tensor.
+
+    Array API standard, creation functions.
+
+    >>> tw.ones_like(tw.asarray([1, 2]), dtype="float64")
+    tensor([1., 1.], dtype=float64)
+    """
     x = require_tensor("ones_like", x)
     return full_like(x, 1, dtype=dtype, device=device)
 
@@ -243,7 +315,13 @@ def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLik
 def full_like(
     x: Tensor, /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """As full, with the shape, dtype and device of x."""
+    """As full, with the shape, dtype and device of x and with the same errors as it raises.
+
+    Array API standard, creation functions.
+
+    >>> tw.full_like(tw.asarray([1.5, 2.5]), 7)
+    tensor([7., 7.])
+    """
     x = require_tensor("full_like", x)
     if isinstance(fill_value, Tensor):
         dtype = x.dtype if dtype is None else dtype
@@ -257,11 +335,7 @@ def full_like(
     )
 
 
-@documented(
-    _arange,
-    "With one number it is stop, and start is 0. NumPy's floating scalars keep their dtype, and so do 0-d "
-    "tensors, for whose values the call waits.",
-)
+@documented(_arange)
 def arange(
     start: Scalar | Tensor,
     /,
@@ -271,6 +345,12 @@ def arange(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
+    """With one number it is stop, and start is 0. NumPy's floating scalars keep their dtype, and so do 0-d
+    tensors, for whose values the call waits.
+
+    >>> tw.arange(3), tw.arange(1, 2, 0.25)
+    (tensor([0, 1, 2]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))
+    """
     if stop is None:
         start, stop = 0, start
     if dtype is None and builtins.any(not _is_integer(number) for number in (start, stop, step)):
@@ -282,11 +362,7 @@ def arange(
     return _arange(start=start, stop=stop, step=step, dtype=dtype, device=device)
 
 
-@documented(
-    _linspace,
-    "float32 by default, complex64 between complex numbers. The bounds may also be 0-d tensors, for whose "
-    "values the call waits.",
-)
+@documented(_linspace)
 def linspace(
     start: Scalar | Tensor,
     stop: Scalar | Tensor,
@@ -297,13 +373,21 @@ def linspace(
     device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
+    """float32 by default, complex64 between complex numbers. The bounds may also be 0-d tensors, for whose
+    values the call waits.
+
+    >>> tw.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    >>> tw.linspace(0, 1, 5, endpoint=False)
+    tensor([0.0000, 0.2000, 0.4000, 0.6000, 0.8000])
+    """
     if dtype is None:
         dtype = "complex64" if builtins.any(_is_complex(bound) for bound in (start, stop)) else "float32"
     start, stop = value_of("linspace", "start", start), value_of("linspace", "stop", stop)
     return _linspace(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, device=device)
 
 
-@documented(_eye, "float32 by default.")
+@documented(_eye)
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -313,6 +397,12 @@ def eye(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
+    """float32 by default.
+
+    >>> tw.eye(2, 3, k=1)
+    tensor([[0., 1., 0.],
+            [0., 0., 1.]])
+    """
     dtype = "float32" if dtype is None else dtype
     if hasattr(k, "__index__"):
         # Farther than any matrix is wide, and what an int64 holds.
@@ -327,6 +417,11 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     bytes of the arrays. Raises ShapeError for other ranks and ValueError for another indexing.
 
     Array API standard, creation functions.
+
+    >>> rows, columns = tw.meshgrid(tw.arange(2), tw.arange(3), indexing="ij")
+    >>> 10 * rows + columns
+    tensor([[ 0,  1,  2],
+            [10, 11, 12]])
     """
     if indexing not in ("xy", "ij"):
         raise _C.ValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
@@ -348,6 +443,11 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The matrices in the last two axes of x with zeros above diagonal k (above 0: over the main one).
 
     Raises ShapeError below 2 dimensions. Array API standard, creation functions.
+
+    >>> tw.tril(tw.ones((3, 3), dtype="int64"), k=-1)
+    tensor([[0, 0, 0],
+            [1, 0, 0],
+            [1, 1, 0]])
     """
     return _triangle("tril", _greater_equal, x, k)
 
@@ -356,6 +456,11 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The matrices in the last two axes of x with zeros below diagonal k (above 0: over the main one).
 
     Raises ShapeError below 2 dimensions. Array API standard, creation functions.
+
+    >>> tw.triu(tw.reshape(tw.arange(9), (3, 3)))
+    tensor([[0, 1, 2],
+            [0, 4, 5],
+            [0, 0, 8]])
     """
     return _triangle("triu", _less_equal, x, k)
 

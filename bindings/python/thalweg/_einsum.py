@@ -42,6 +42,12 @@ def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
 
     Raises ValueError for subscripts that cannot be read or do not fit the number of operands and ShapeError
     where axes or sizes do not fit. NumPy's einsum.
+
+    >>> a, b = tw.reshape(tw.arange(6), (2, 3)), tw.asarray([1, 0, -1])
+    >>> tw.einsum("ij,j->i", a, b)
+    tensor([-2, -2])
+    >>> tw.einsum("ij->ji", a).shape
+    (3, 2)
     """
     tensors = [require_tensor("einsum", each) for each in operands]
     if not isinstance(subscripts, str):
@@ -228,6 +234,10 @@ def kron(x1: Tensor, x2: Tensor, /) -> Tensor:
 
     The result has the promoted dtype and along each axis the product of the sizes; the one with fewer axes
     counts as having axes of size 1 in front. NumPy's kron.
+
+    >>> tw.kron(tw.eye(2, dtype="int64"), tw.asarray([[1, 2]]))
+    tensor([[1, 2, 0, 0],
+            [0, 0, 1, 2]])
     """
     x1, x2 = require_tensor("kron", x1), require_tensor("kron", x2)
     rank = max(x1.ndim, x2.ndim)

@@ -66,6 +66,9 @@ def finfo(type: DTypeLike | Tensor, /) -> FInfo:
     """The limits of a floating dtype, or of that of a tensor: bits, eps, max, min, smallest_normal, dtype.
 
     Raises DTypeError for other dtypes. Array API standard, data type functions.
+
+    >>> tw.finfo("float32").eps, tw.finfo(tw.ones(2)).max
+    (1.1920928955078125e-07, 3.4028234663852886e+38)
     """
     dtype = _dtype_of("finfo", type)
     if "floating" not in dtype.kind:
@@ -81,6 +84,9 @@ def iinfo(type: DTypeLike | Tensor, /) -> IInfo:
     """The limits of an integer dtype, or of that of a tensor: bits, max, min, dtype.
 
     Raises DTypeError for other dtypes. Array API standard, data type functions.
+
+    >>> tw.iinfo("int8")
+    IInfo(bits=8, max=127, min=-128, dtype=thalweg.int8)
     """
     dtype = _dtype_of("iinfo", type)
     bits = 8 * dtype.itemsize
@@ -96,6 +102,9 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
     A kind is a dtype or "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
     floating" or "numeric"; others raise ValueError. Array API standard, data type functions.
+
+    >>> tw.isdtype("int8", "integral"), tw.isdtype(tw.float32, ("bool", "complex floating"))
+    (True, False)
     """
     dtype = _dtype_of("isdtype", dtype)
     if isinstance(kind, tuple):
@@ -110,7 +119,10 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
     """True if promotion casts a dtype, or that of a tensor, to another one.
 
-    Array API standard, data type functions and type promotion rules; kinds mix as in NumPy.
+    Raises DTypeError for an unknown dtype. Array API standard, data type functions and type promotion rules; kinds mix as in NumPy.
+
+    >>> tw.can_cast("int32", "float64"), tw.can_cast("float64", "float32")
+    (True, False)
     """
     target = _dtype_of("can_cast", to)
     return _C.promote(_dtype_of("can_cast", from_), target) == target
@@ -128,6 +140,9 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
     Numbers count by their kind only. Raises ValueError without any tensor or dtype. Array API standard,
     data type functions and type promotion rules; kinds mix as in NumPy.
+
+    >>> tw.result_type("int32", "float32"), tw.result_type(tw.ones(2), 1j)
+    (thalweg.float64, thalweg.complex64)
     """
     kinds = [_number_kind(each) for each in arrays_and_dtypes]
     dtypes = [_dtype_of("result_type", each) for each in arrays_and_dtypes if _number_kind(each) is None]
@@ -146,22 +161,46 @@ def _existing(names: tuple[str, ...]) -> dict[str, DType]:
 
 
 class __array_namespace_info__:  # noqa: N801 - the standard's name
-    """What the namespace offers (array API standard, inspection)."""
+    """What the namespace offers. Array API standard, inspection.
+
+    >>> info = tw.__array_namespace_info__()
+    >>> info.default_dtypes()["integral"], info.default_device()
+    (thalweg.int64, Device('cpu:0'))
+    """
 
     def capabilities(self) -> dict[str, bool | int]:
-        """Boolean indexing and shapes that depend on values are there; they wait."""
+        """Boolean indexing and shapes that depend on values are there; they wait. Array API standard,
+        inspection.
+
+        >>> tw.__array_namespace_info__().capabilities()
+        {'boolean indexing': True, 'data-dependent shapes': True, 'max dimensions': 64}
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """The device of tensors for which none is given."""
+        """The device of tensors for which none is given. Array API standard, inspection.
+
+        >>> tw.__array_namespace_info__().default_device()
+        Device('cpu:0')
+        """
         return _C.Device("cpu:0")
 
     def devices(self) -> tuple[Device, ...]:
-        """The devices of the current engine."""
+        """The devices of the current engine. Array API standard, inspection.
+
+        >>> tw.Device("cpu:0") in tw.__array_namespace_info__().devices()
+        True
+        """
         return _C.current_engine().devices()
 
     def default_dtypes(self, *, device: DeviceLike | None = None) -> dict[str, DType]:
-        """The dtypes of results for which none is given, the same on all devices."""
+        """The dtypes of results for which none is given, the same on all devices.
+
+        Raises DeviceError for a device that is not there. Array API standard, inspection.
+
+        >>> tw.__array_namespace_info__().default_dtypes()["real floating"]
+        thalweg.float32
+        """
         _check_device("default_dtypes", device)
         names = {
             "real floating": "float32",
@@ -174,7 +213,14 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
     def dtypes(
         self, *, device: DeviceLike | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The dtypes of a kind (see isdtype), or all, by name: the same on all devices."""
+        """The dtypes of a kind (see isdtype), or all, by name: the same on all devices.
+
+        Raises DeviceError for a device that is not there and ValueError for an unknown kind. Array API
+        standard, inspection.
+
+        >>> tw.__array_namespace_info__().dtypes(kind="real floating")
+        {'float32': thalweg.float32, 'float64': thalweg.float64}
+        """
         _check_device("dtypes", device)
         found = _existing(_NAMES)
         return {name: dtype for name, dtype in found.items() if kind is None or isdtype(dtype, kind)}

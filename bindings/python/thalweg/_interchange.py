@@ -18,7 +18,12 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
     """A tensor over the bytes of an object with __dlpack__, without a copy unless copy is True.
 
     The source must not be changed while the tensor is in use: operations that have not run yet would see the
-    change.
+    change. Raises DTypeError for elements that have no dtype here, DeviceError for a device that is not
+    there and ValueError where another device needs a copy and copy is False. Array API standard, creation
+    functions.
+
+    >>> tw.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
     """
     try:
         capsule = x.__dlpack__(max_version=(1, 0))
@@ -33,7 +38,13 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
 
 
 def to_numpy(self: Tensor) -> Any:
-    """Waits, then a read-only NumPy array over the tensor's bytes (cpu devices: no copy)."""
+    """Waits, then a read-only NumPy array over the tensor's bytes (cpu devices: no copy).
+
+    Raises the failure of the tensor. PyTorch's Tensor.numpy, but read-only.
+
+    >>> tw.asarray([1, 2]).numpy() * 10
+    array([10, 20])
+    """
     import numpy
 
     if self.size == 0:

@@ -22,12 +22,27 @@ _sum = op("sum")
 
 @documented(_matmul)
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """>>> a = tw.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> tw.matmul(a, tw.asarray([1.0, -1.0]))
+    tensor([-1., -1.])
+    >>> a @ a
+    tensor([[ 7., 10.],
+            [15., 22.]])
+    """
     return _matmul(x1, x2)
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """The matrices in the last two axes of x, transposed. Shares x's bytes. Raises ShapeError below 2
-    dimensions."""
+    dimensions.
+
+    Array API standard, linear algebra functions.
+
+    >>> tw.matrix_transpose(tw.asarray([[1, 2, 3], [4, 5, 6]]))
+    tensor([[1, 4],
+            [2, 5],
+            [3, 6]])
+    """
     rank = x.ndim
     if rank < 2:
         raise _C.ShapeError(f"matrix_transpose: needs at least 2 dimensions, shape {x.shape} has {rank}")
@@ -42,6 +57,10 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     for axes that do not pair.
 
     Array API standard, linear algebra functions.
+
+    >>> a, b = tw.ones((2, 3, 4)), tw.ones((4, 3, 5))
+    >>> tw.tensordot(a, b, axes=([1, 2], [1, 0])).shape
+    (2, 5)
     """
     require_tensor("tensordot", x1)
     require_tensor("tensordot", x2)
@@ -80,6 +99,9 @@ def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
 
     The result has the promoted dtype. Raises ShapeError where the sizes differ and IndexError for an axis
     out of range. Array API standard, linear algebra functions.
+
+    >>> tw.vecdot(tw.asarray([[1, 2], [3, 4]]), tw.asarray([10, 1]))
+    tensor([12, 34])
     """
     first = axis_of("vecdot", axis, require_tensor("vecdot", x1).ndim)
     second = axis_of("vecdot", axis, require_tensor("vecdot", x2).ndim)

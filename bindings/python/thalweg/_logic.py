@@ -32,106 +32,172 @@ _where = op("where")
 
 @documented(_logical_not)
 def logical_not(x: Operand, /) -> Tensor:
+    """>>> tw.logical_not(tw.asarray([0, 1, 5]))
+    tensor([ True, False, False])
+    """
     return _logical_not(x)
 
 
 @documented(_logical_and)
 def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.logical_and(tw.asarray([True, True, False]), tw.asarray([1, 0, 1]))
+    tensor([ True, False, False])
+    """
     return _logical_and(x1, x2)
 
 
 @documented(_logical_or)
 def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.logical_or(tw.asarray([0, 0, 2]), tw.asarray([0, 3, 0]))
+    tensor([False,  True,  True])
+    """
     return _logical_or(x1, x2)
 
 
 @documented(_logical_xor)
 def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.logical_xor(tw.asarray([0, 1, 2]), True)
+    tensor([ True, False, False])
+    """
     return _logical_xor(x1, x2)
 
 
 @documented(_bitwise_invert)
 def bitwise_invert(x: Operand, /) -> Tensor:
+    """>>> ~tw.asarray([0, 5]), ~tw.asarray([True, False])
+    (tensor([-1, -6]), tensor([False,  True]))
+    """
     return _bitwise_invert(x)
 
 
 @documented(_bitwise_and)
 def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.bitwise_and(tw.asarray([0b1100, 0b1010]), 0b0110)
+    tensor([4, 2])
+    """
     return _bitwise_and(x1, x2)
 
 
 @documented(_bitwise_or)
 def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.asarray([0b1100, 0b1010]) | 0b0001
+    tensor([13, 11])
+    """
     return _bitwise_or(x1, x2)
 
 
 @documented(_bitwise_xor)
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.bitwise_xor(tw.asarray([0b1100, 0b1010]), 0b1111)
+    tensor([3, 5])
+    """
     return _bitwise_xor(x1, x2)
 
 
 @documented(_bitwise_left_shift)
 def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.bitwise_left_shift(1, tw.arange(5))
+    tensor([ 1,  2,  4,  8, 16])
+    """
     return _bitwise_left_shift(x1, x2)
 
 
 @documented(_bitwise_right_shift)
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.asarray([40, -40]) >> 3
+    tensor([ 5, -5])
+    """
     return _bitwise_right_shift(x1, x2)
 
 
 @documented(_equal)
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.equal(tw.asarray([1.0, 2.0, tw.nan]), tw.asarray([1.0, 3.0, tw.nan]))
+    tensor([ True, False, False])
+    """
     return _equal(x1, x2)
 
 
 @documented(_not_equal)
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.asarray([1, 2, 3]) != 2
+    tensor([ True, False,  True])
+    """
     return _not_equal(x1, x2)
 
 
 @documented(_less)
 def less(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.less(tw.asarray([1.0, 2.0, tw.nan]), 2)
+    tensor([ True, False, False])
+    """
     return _less(x1, x2)
 
 
 @documented(_less_equal)
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.asarray([[1], [2]]) <= tw.asarray([1, 2, 3])
+    tensor([[ True,  True,  True],
+            [False,  True,  True]])
+    """
     return _less_equal(x1, x2)
 
 
 @documented(_greater)
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> x = tw.asarray([3, -1, 2])
+    >>> x[tw.greater(x, 0)]
+    tensor([3, 2])
+    """
     return _greater(x1, x2)
 
 
 @documented(_greater_equal)
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> tw.greater_equal(tw.asarray([1, 2, 3]), 2)
+    tensor([False,  True,  True])
+    """
     return _greater_equal(x1, x2)
 
 
 @documented(_isnan)
 def isnan(x: Operand, /) -> Tensor:
+    """>>> tw.isnan(tw.asarray([1.0, tw.nan, tw.inf]))
+    tensor([False,  True, False])
+    """
     return _isnan(x)
 
 
 @documented(_isinf)
 def isinf(x: Operand, /) -> Tensor:
+    """>>> tw.isinf(tw.asarray([1.0, tw.nan, -tw.inf]))
+    tensor([False, False,  True])
+    """
     return _isinf(x)
 
 
 @documented(_isfinite)
 def isfinite(x: Operand, /) -> Tensor:
+    """>>> tw.isfinite(tw.asarray([1.0, tw.nan, tw.inf]))
+    tensor([ True, False, False])
+    """
     return _isfinite(x)
 
 
 @documented(_signbit)
 def signbit(x: Operand, /) -> Tensor:
+    """>>> tw.signbit(tw.asarray([1.0, -0.0, -2.0]))
+    tensor([False,  True,  True])
+    """
     return _signbit(x)
 
 
 @documented(_where)
 def where(condition: Operand, x1: Operand, x2: Operand, /) -> Tensor:
+    """>>> x = tw.asarray([-1.0, 4.0])
+    >>> tw.where(x > 0, x, 0)
+    tensor([0., 4.])
+    """
     return _where(condition, x1, x2)
 
 

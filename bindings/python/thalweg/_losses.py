@@ -54,7 +54,10 @@ def mse_loss(input: Tensor, target: Tensor, /, *, reduction: Reduction = "mean")
     """The squares of input - target, and their mean or sum; the mean of none is nan.
 
     The dtypes are promoted. Raises ShapeError where the shapes differ, ValueError for another reduction and
-    DTypeError for complex dtypes.
+    DTypeError for complex dtypes. Bishop, Pattern recognition and machine learning (2006), section 3.1.1.
+
+    >>> tw.mse_loss(tw.asarray([1.0, 2.0]), tw.asarray([1.0, 5.0]))
+    tensor(4.5000)
     """
     _check_reduction("mse_loss", reduction)
     input, target = as_floating("mse_loss", input), require_real("mse_loss", target)
@@ -76,7 +79,12 @@ def binary_cross_entropy_with_logits(
     target: probabilities of the shape of input; bool and integers are taken in the dtype of input. weight
     multiplies the loss of each element and pos_weight the part of the positive ones; both broadcast to the
     shape of input. An infinite input gives nan or inf. Raises ShapeError for shapes that do not fit,
-    ValueError for another reduction and DTypeError for complex dtypes.
+    ValueError for another reduction and DTypeError for complex dtypes. Bishop, Pattern recognition and
+    machine learning (2006), section 4.3.2.
+
+    >>> logits, labels = tw.asarray([0.0, 1000.0]), tw.asarray([1, 1])
+    >>> tw.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+    tensor([0.6931, 0.0000])
     """
     name = "binary_cross_entropy_with_logits"
     _check_reduction(name, reduction)
@@ -120,8 +128,13 @@ def cross_entropy(
     label_smoothing, from 0 to 1, is the share of the target that is spread evenly over the classes.
 
     Raises ShapeError for shapes that do not fit, ValueError for other arguments out of range and DTypeError
-    for a bool or complex target. A class below 0 or not below C fails the loss with IndexError. Szegedy et
-    al., Rethinking the inception architecture for computer vision (CVPR 2016) for label_smoothing.
+    for a bool or complex target. A class below 0 or not below C fails the loss with IndexError. Bishop,
+    Pattern recognition and machine learning (2006), section 4.3.4; Szegedy et al., Rethinking the inception
+    architecture for computer vision (CVPR 2016) for label_smoothing.
+
+    >>> logits = tw.asarray([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    >>> tw.cross_entropy(logits, tw.asarray([0, 2]), reduction="none")
+    tensor([0.2395, 1.0986])
     """
     name = "cross_entropy"
     _check_reduction(name, reduction)

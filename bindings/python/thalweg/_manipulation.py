@@ -51,10 +51,14 @@ def _positions(name: str, axes: Shape, rank: int) -> list[int]:
     return positions
 
 
-@documented(
-    _reshape, "copy: None copies where strides do not allow a view; True always; False never (ValueError)."
-)
+@documented(_reshape)
 def reshape(x: Tensor, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
+    """copy: None copies where strides do not allow a view; True always; False never (ValueError).
+
+    >>> tw.reshape(tw.arange(6), (2, -1))
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
     if copy is True:
         return _reshape(_contiguous(x), shape=shape)
     if copy is False and not _is_contiguous(x):
@@ -75,16 +79,29 @@ def _is_contiguous(x: Tensor) -> bool:
 
 @documented(_permute_dims)
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
+    """>>> tw.permute_dims(tw.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return _permute_dims(x, axes=axes)
 
 
 @documented(_permute_dims)
 def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
+    """>>> tw.transpose(tw.zeros((2, 3, 4))).shape
+    (4, 3, 2)
+    """
     return _permute_dims(x, axes=axes)
 
 
 def moveaxis(x: Tensor, source: Shape, destination: Shape, /) -> Tensor:
-    """x with some axes moved to other positions; the others keep their order. Shares x's bytes."""
+    """x with some axes moved to other positions; the others keep their order. Shares x's bytes.
+
+    Raises IndexError for an axis out of range and ValueError for axes that do not pair or repeat. Array API
+    standard, manipulation functions.
+
+    >>> tw.moveaxis(tw.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = require_tensor("moveaxis", x)
     sources = _positions("moveaxis", source, x.ndim)
     targets = _positions("moveaxis", destination, x.ndim)
@@ -98,11 +115,21 @@ def moveaxis(x: Tensor, source: Shape, destination: Shape, /) -> Tensor:
 
 @documented(_broadcast_to)
 def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
+    """>>> tw.broadcast_to(tw.asarray([[1], [2]]), (2, 3))
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
     return _broadcast_to(x, shape=shape)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that tensors of these shapes broadcast to; raises ShapeError if they do not."""
+    """The shape that tensors of these shapes broadcast to; raises ShapeError if they do not.
+
+    Array API standard, manipulation functions.
+
+    >>> tw.broadcast_shapes((2, 1), (3,), ())
+    (2, 3)
+    """
     result: list[int] = []
     for shape in shapes:
         shape = builtins.list(shape)
@@ -120,33 +147,59 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """The tensors broadcast to their common shape. The results share their bytes."""
+    """The tensors broadcast to their common shape. The results share their bytes.
+
+    Raises ShapeError if there is none. Array API standard, manipulation functions.
+
+    >>> rows, columns = tw.broadcast_arrays(tw.asarray([[1], [2]]), tw.asarray([10, 20]))
+    >>> columns
+    tensor([[10, 20],
+            [10, 20]])
+    """
     shape = broadcast_shapes(*(require_tensor("broadcast_arrays", array).shape for array in arrays))
     return tuple(_broadcast_to(array, shape=shape) for array in arrays)
 
 
 @documented(_expand_dims)
 def expand_dims(x: Tensor, /, axis: int | Sequence[int] = 0) -> Tensor:
+    """>>> tw.expand_dims(tw.asarray([1, 2]), 1)
+    tensor([[1],
+            [2]])
+    """
     return _expand_dims(x, axis=axis)
 
 
 @documented(_squeeze)
 def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
+    """>>> tw.squeeze(tw.zeros((1, 3, 1))).shape, tw.squeeze(tw.zeros((1, 3, 1)), 0).shape
+    ((3,), (3, 1))
+    """
     return _squeeze(x, axis=axis)
 
 
 @documented(_flip)
 def flip(x: Tensor, /, axis: Axis = None) -> Tensor:
+    """>>> tw.flip(tw.asarray([[1, 2], [3, 4]]), 0)
+    tensor([[3, 4],
+            [1, 2]])
+    """
     return _flip(x, axis=axis)
 
 
 @documented(_roll)
 def roll(x: Tensor, /, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
+    """>>> tw.roll(tw.arange(5), 2)
+    tensor([3, 4, 0, 1, 2])
+    """
     return _roll(x, shift=shift, axis=axis)
 
 
 @documented(_concat)
 def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
+    """>>> tw.concat([tw.asarray([[1, 2]]), tw.asarray([[3, 4]])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
     tensors = _tensors("concat", arrays)
     if axis is None:
         return _concat(*(_reshape(each, shape=-1) for each in tensors), axis=0)
@@ -154,7 +207,15 @@ def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
 
 
 def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
-    """The tensors, all of one shape, joined along a new axis. Raises ShapeError where shapes differ."""
+    """The tensors, all of one shape, joined along a new axis. Dtypes are promoted.
+
+    Raises ShapeError where shapes differ and for no tensor, and IndexError for an axis out of range. Array
+    API standard, manipulation functions.
+
+    >>> tw.stack([tw.asarray([1, 2]), tw.asarray([3, 4])], axis=1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     tensors = _tensors("stack", arrays)
     if not tensors:
         raise _C.ShapeError("stack: needs at least one tensor")
@@ -166,7 +227,13 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
 
 
 def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
-    """The parts of x along an axis, without that axis. They share x's bytes."""
+    """The parts of x along an axis, without that axis. They share x's bytes.
+
+    Raises IndexError for an axis out of range. Array API standard, manipulation functions.
+
+    >>> tw.unstack(tw.asarray([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
     position = axis_of("unstack", axis, require_tensor("unstack", x).ndim)
     before = (slice(None),) * position
     return tuple(x[(*before, i)] for i in range(x.shape[position]))
@@ -177,6 +244,11 @@ def split(x: Tensor, indices_or_sections: int | Sequence[int], /, axis: int = 0)
     split).
 
     The parts share x's bytes. Raises ShapeError if the parts would not be equal.
+
+    >>> tw.split(tw.arange(6), 3)
+    [tensor([0, 1]), tensor([2, 3]), tensor([4, 5])]
+    >>> tw.split(tw.arange(6), [1, 4])
+    [tensor([0]), tensor([1, 2, 3]), tensor([4, 5])]
     """
     position = axis_of("split", axis, require_tensor("split", x).ndim)
     size = x.shape[position]
@@ -200,6 +272,9 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     no integers, ShapeError for a number of them that does not fit and ValueError for negative ones.
 
     Array API standard, manipulation functions.
+
+    >>> tw.repeat(tw.asarray([1, 2]), 2), tw.repeat(tw.asarray([1, 2]), tw.asarray([3, 1]))
+    (tensor([1, 1, 2, 2]), tensor([1, 1, 1, 2]))
     """
     x = require_tensor("repeat", x)
     if axis is None:
@@ -251,6 +326,10 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     negative ones.
 
     Array API standard, manipulation functions.
+
+    >>> tw.tile(tw.asarray([[1, 2]]), (2, 2))
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
     """
     x = require_tensor("tile", x)
     counts = shape_of("tile", repetitions)
@@ -269,6 +348,10 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
 
 @documented(_take)
 def take(x: Tensor, indices: Tensor | Sequence[int], /, axis: int | None = None) -> Tensor:
+    """>>> tw.take(tw.asarray([[1, 2, 3], [4, 5, 6]]), tw.asarray([2, -3]), axis=1)
+    tensor([[3, 1],
+            [6, 4]])
+    """
     if isinstance(indices, (list, tuple)):
         device = require_tensor("take", x).device
         nested = _C.from_nested(indices, dtype=None if indices else "int64", device=device)
@@ -283,6 +366,9 @@ def take(x: Tensor, indices: Tensor | Sequence[int], /, axis: int | None = None)
 
 @documented(_diagonal)
 def diagonal(x: Tensor, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """>>> tw.diagonal(tw.reshape(tw.arange(9), (3, 3)), offset=1)
+    tensor([1, 5])
+    """
     return _diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
 
 

@@ -137,7 +137,12 @@ def _reshape(self: Tensor, *shape: Any) -> Tensor:
 
 
 def _flatten(self: Tensor) -> Tensor:
-    """The elements in C order, along one axis."""
+    """The elements in C order, along one axis. Shares the tensor's bytes where its strides allow, else
+    copies. NumPy's ndarray.flatten.
+
+    >>> tw.asarray([[1, 2], [3, 4]]).flatten()
+    tensor([1, 2, 3, 4])
+    """
     return _manipulation.reshape(self, -1)
 
 
@@ -148,7 +153,13 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 
 def _permute(self: Tensor, *axes: Any) -> Tensor:
-    """The tensor with its axes in the given order. Shares its bytes."""
+    """The tensor with its axes in the given order. Shares its bytes.
+
+    Raises IndexError or ShapeError for axes that are no permutation. PyTorch's Tensor.permute.
+
+    >>> tw.zeros((2, 3, 4)).permute(2, 0, 1).shape
+    (4, 2, 3)
+    """
     return _manipulation.permute_dims(self, _shape_arguments(axes))
 
 
@@ -170,12 +181,22 @@ def _take(self: Tensor, indices: Any, axis: int | None = None) -> Tensor:
 
 def _astype(self: Tensor, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
     """The values as another dtype, with NumPy's casts. copy=False gives the tensor itself where nothing
-    changes."""
+    changes.
+
+    Raises DTypeError for complex values and a real dtype. NumPy's ndarray.astype.
+
+    >>> tw.asarray([0.5, -1.5]).astype("int8")
+    tensor([ 0, -1], dtype=int8)
+    """
     return _creation.astype(self, dtype, copy=copy)
 
 
 def _clip(self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """The values kept between two bounds."""
+    """The values kept between two bounds. Raises as clip does. NumPy's ndarray.clip.
+
+    >>> tw.asarray([-2.0, 0.5, 3.0]).clip(0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     return _elementwise.clip(self, min, max)
 
 
@@ -187,14 +208,28 @@ def _round(self: Tensor, ndigits: int | None = None) -> Tensor:
 
 
 def _to_device(self: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
-    """The tensor on another device; itself if it is there (array API standard)."""
+    """The tensor on another device; itself if it is there.
+
+    Raises DeviceError for a device that is not there and ValueError for a stream. Array API standard, array
+    object.
+
+    >>> x = tw.ones(2)
+    >>> x.to_device(x.device) is x
+    True
+    """
     if stream is not None:
         raise _C.ValueError("to_device: streams are the engine's; stream must be None")
     return self if self.device == device else _creation._to_device(self, device=device)
 
 
 def _to(self: Tensor, device: DeviceLike, /) -> Tensor:
-    """The tensor on another device; itself if it is there, or if device is None."""
+    """The tensor on another device; itself if it is there, or if device is None.
+
+    Raises DeviceError for a device that is not there. PyTorch's Tensor.to, of devices only.
+
+    >>> tw.ones(2).to("cpu:0").device
+    Device('cpu:0')
+    """
     return self if device is None or self.device == device else _creation._to_device(self, device=device)
 
 
@@ -208,10 +243,22 @@ def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
 
 
 def _get_transpose(self: Tensor) -> Tensor:
+    """The tensor with its axes reversed, of any number; a view. NumPy's ndarray.T.
+
+    >>> tw.asarray([[1, 2, 3], [4, 5, 6]]).T.shape
+    (3, 2)
+    """
     return _manipulation.transpose(self)
 
 
 def _get_matrix_transpose(self: Tensor) -> Tensor:
+    """The matrices in the last two axes, transposed; a view. Raises ShapeError below 2 dimensions.
+
+    Array API standard, array object.
+
+    >>> tw.zeros((5, 2, 3)).mT.shape
+    (5, 3, 2)
+    """
     return _linear_algebra.matrix_transpose(self)
 
 
@@ -238,6 +285,17 @@ def _rdivmod(self: Tensor, other: Operand) -> tuple[Tensor, Tensor]:
     return other // self, other % self
 
 
+_IN_PLACE_DOC = """Rebinds the tensor to the result of {operation} with `other`, and returns it.
+
+Raises as {operation} does, and ShapeError or DTypeError where the shape or the dtype would change. PyTorch's {name}.
+
+>>> x = tw.asarray([2.0, 4.0])
+>>> expected = tw.{operation}(x, 4)
+>>> x.{name}(4) is x, x.tolist() == expected.tolist()
+(True, True)
+"""
+
+
 def _in_place(name: str, operation: str) -> Any:
     issue = _C.op(operation).in_place
 
@@ -245,7 +303,7 @@ def _in_place(name: str, operation: str) -> Any:
         return issue(self, other)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Rebinds the tensor to the result of {operation} with `other`, and returns it."
+    method.__doc__ = _IN_PLACE_DOC.format(name=name, operation=operation)
     return method
 
 
@@ -320,6 +378,13 @@ _UNARY = [
     "trunc",
 ]
 
+_PROPERTIES = {
+    "T": _get_transpose,
+    "imag": _elementwise.imag,
+    "mT": _get_matrix_transpose,
+    "real": _elementwise.real,
+}
+
 _IN_PLACE = {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "divide"}
 
 
@@ -338,9 +403,5 @@ def add_methods() -> None:
         setattr(Tensor, name, method)
     for name, operation in _IN_PLACE.items():
         setattr(Tensor, name, _in_place(name, operation))
-    setattr(Tensor, "real", property(_elementwise.real, doc="The real part; a view."))  # noqa: B010
-    setattr(Tensor, "imag", property(_elementwise.imag, doc="The imaginary part; a view."))  # noqa: B010
-    setattr(Tensor, "T", property(_get_transpose, doc="The tensor with its axes reversed."))  # noqa: B010
-    setattr(  # noqa: B010 - read-only for type checkers
-        Tensor, "mT", property(_get_matrix_transpose, doc="The matrices in the last two axes, transposed.")
-    )
+    for name, getter in _PROPERTIES.items():
+        setattr(Tensor, name, property(getter))

@@ -34,7 +34,11 @@ def masked_fill(x: Tensor, mask: Tensor, value: Operand, /) -> Tensor:
 
     mask: bool. mask and value (a number or a tensor) broadcast to the shape of x, value is cast to its dtype.
     Raises DTypeError for another mask, ShapeError for shapes that do not broadcast and OverflowError for an
-    integer that the dtype cannot hold.
+    integer that the dtype cannot hold. PyTorch's masked_fill.
+
+    >>> x = tw.asarray([1.0, -2.0, 3.0])
+    >>> tw.masked_fill(x, x < 0, 0)
+    tensor([1., 0., 3.])
     """
     x, mask = require_tensor("masked_fill", x), require_tensor("masked_fill", mask)
     if mask.dtype != "bool":
@@ -50,7 +54,13 @@ def embedding(indices: Tensor, weight: Tensor, /) -> Tensor:
 
     weight: at least 1 dimension, of any dtype, which is that of the result. Negative indices count from the
     end. Raises DTypeError for indices that are no integers and ShapeError for a 0-d weight; an index out of
-    range fails the result with IndexError.
+    range fails the result with IndexError. Bengio et al., A neural probabilistic language model (JMLR 3,
+    2003).
+
+    >>> weight = tw.asarray([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
+    >>> tw.embedding(tw.asarray([2, 0]), weight)
+    tensor([[2.0000, 2.5000],
+            [0.0000, 0.5000]])
     """
     indices = require_tensor("embedding", indices)
     if "integer" not in indices.dtype.kind:
@@ -64,7 +74,12 @@ def one_hot(x: Tensor, /, num_classes: int, *, dtype: DTypeLike | None = None) -
     """1 at the position that each element of x names along a new last axis of size num_classes, else 0.
 
     dtype: int64 by default. A number below 0 or not below num_classes gives zeros. Raises DTypeError for an x
-    that holds no integers and ValueError for a negative num_classes.
+    that holds no integers and ValueError for a negative num_classes. The 1-of-K scheme of Bishop, Pattern
+    recognition and machine learning (2006), section 2.2.
+
+    >>> tw.one_hot(tw.asarray([2, 0]), 3)
+    tensor([[0, 0, 1],
+            [1, 0, 0]])
     """
     x = require_tensor("one_hot", x)
     if "integer" not in x.dtype.kind:
@@ -87,6 +102,9 @@ def dropout(
     The result has the shape of x and its dtype (bool and integers: float64). Takes x.size numbers of the
     generator, none where nothing can be dropped. Raises ValueError for a p that is not from 0 to 1 and
     DTypeError for complex dtypes. Srivastava et al., Dropout (JMLR 15, 2014).
+
+    >>> tw.dropout(tw.ones(6), 0.5, generator=tw.Generator(7))
+    tensor([2., 0., 2., 2., 0., 2.])
     """
     x = as_floating("dropout", x)
     p = _probability("dropout", "p", p)
@@ -126,6 +144,13 @@ def scaled_dot_product_attention(
 
     Raises ShapeError for shapes that do not fit, ValueError for a dropout_p that is not from 0 to 1 and
     DTypeError for complex dtypes and integer masks. Vaswani et al., Attention is all you need (NeurIPS 2017).
+
+    >>> q = k = tw.zeros((3, 2))  # equal scores: each query takes the mean of the keys it sees
+    >>> v = tw.asarray([[0.0], [2.0], [4.0]])
+    >>> tw.scaled_dot_product_attention(q, k, v, is_causal=True)
+    tensor([[0.],
+            [1.],
+            [2.]])
     """
     name = "scaled_dot_product_attention"
     query, key, value = (as_floating(name, each) for each in (query, key, value))

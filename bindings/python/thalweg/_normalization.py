@@ -35,6 +35,10 @@ def layer_norm(
     normalized_shape: the sizes of those axes, at least one; weight and bias have that shape. The result has
     the shape of x. Raises ShapeError for shapes that do not fit and ValueError for a negative eps. Ba, Kiros
     and Hinton, Layer normalization (2016).
+
+    >>> tw.layer_norm(tw.asarray([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]), 3)
+    tensor([[-1.2247,  0.0000,  1.2247],
+            [-1.2247,  0.0000,  1.2247]])
     """
     x, axes = _normalized(x, "layer_norm", normalized_shape)
     eps = number_of("layer_norm", "eps", eps, least=0)
@@ -53,6 +57,9 @@ def rms_norm(
     normalized_shape: the sizes of those axes, at least one; weight has that shape. eps: None for the eps of
     the dtype. The result has the shape of x. Raises ShapeError for shapes that do not fit and ValueError for
     a negative eps. Zhang and Sennrich, Root mean square layer normalization (NeurIPS 2019).
+
+    >>> tw.rms_norm(tw.asarray([3.0, 4.0]), 2)
+    tensor([0.8485, 1.1314])
     """
     x, axes = _normalized(x, "rms_norm", normalized_shape)
     eps = finfo(x.dtype).eps if eps is None else number_of("rms_norm", "eps", eps, least=0)
@@ -91,6 +98,11 @@ def batch_norm(
     Raises ShapeError for shapes that do not fit and, in training, for fewer than 2 values in a channel;
     ValueError for missing statistics, a negative eps and a momentum that is not from 0 to 1. Ioffe and
     Szegedy, Batch normalization (ICML 2015).
+
+    >>> x = tw.asarray([[1.0, 10.0], [3.0, 30.0]])
+    >>> tw.batch_norm(x, training=True).output
+    tensor([[-1.0000, -1.0000],
+            [ 1.0000,  1.0000]])
     """
     name = "batch_norm"
     x = as_floating(name, x)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 import operator
 from collections.abc import Callable
@@ -12,12 +13,13 @@ from thalweg import _C
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def documented(operation: _C.Operation, note: str = "") -> Callable[[Function], Function]:
-    """Gives a function the documentation of the operation it issues; a new operation is documented in its
-    Op only."""
+def documented(operation: _C.Operation) -> Callable[[Function], Function]:
+    """Puts the documentation of the operation that a function issues in front of the function's own: the Op
+    says what is computed, the function what Python adds and how it is called."""
 
     def set_doc(function: Function) -> Function:
-        function.__doc__ = (operation.__doc__ or "") + (f"\n\n{note}" if note else "")
+        own = inspect.cleandoc(function.__doc__ or "")
+        function.__doc__ = "\n\n".join(text for text in (operation.__doc__, own) if text)
         return function
 
     return set_doc

@@ -41,6 +41,9 @@ def pad(
     Raises ValueError for a negative width, another mode, an axis of no element to repeat, widths that do not
     fit the axes and a constant that the dtype cannot hold; DTypeError for widths that are no ints. NumPy's
     pad.
+
+    >>> tw.pad(tw.asarray([1, 2, 3]), (2, 1)), tw.pad(tw.asarray([1, 2, 3]), 2, "reflect")
+    (tensor([0, 0, 1, 2, 3, 0]), tensor([3, 2, 1, 2, 3, 2, 1]))
     """
     x = require_tensor("pad", x)
     if mode != "constant" and mode not in _PLACES:

@@ -35,7 +35,11 @@ def max_pool1d(
     rounds up instead, as long as a window begins before the padding at the end.
 
     Raises ShapeError for a shape that does not fit, ValueError for other arguments out of range and
-    DTypeError for complex dtypes.
+    DTypeError for complex dtypes. Yamaguchi et al., A neural network for speaker-independent isolated word
+    recognition (ICSLP 1990).
+
+    >>> tw.max_pool1d(tw.asarray([[1.0, 3.0, 2.0, 0.0]]), 2, stride=1)
+    tensor([[3., 3., 2.]])
     """
     return _max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -53,7 +57,13 @@ def max_pool2d(
     """The largest element of each window over the last two axes; nan if one is nan.
 
     x: (N, C, H, W) or (C, H, W). kernel_size, stride, padding and dilation: a number for both axes or one for
-    each; as in max_pool1d otherwise, errors included.
+    each. What it raises and the rest: as for max_pool1d. Scherer, Müller and Behnke, Evaluation of pooling
+    operations in convolutional architectures for object recognition (ICANN 2010).
+
+    >>> x = tw.reshape(tw.arange(16.0), (1, 4, 4))
+    >>> tw.max_pool2d(x, 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
     """
     return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -75,7 +85,11 @@ def avg_pool1d(
     count_include_pad is False; what ceil_mode adds never counts.
 
     Raises ShapeError for a shape that does not fit, ValueError for other arguments out of range and
-    DTypeError for complex dtypes.
+    DTypeError for complex dtypes. LeCun et al., Gradient-based learning applied to document recognition
+    (Proceedings of the IEEE 86, 1998).
+
+    >>> tw.avg_pool1d(tw.asarray([[1.0, 3.0, 5.0, 9.0]]), 2)
+    tensor([[2., 7.]])
     """
     return _avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
@@ -92,8 +106,14 @@ def avg_pool2d(
 ) -> Tensor:
     """The mean of each window over the last two axes.
 
-    x: (N, C, H, W) or (C, H, W). kernel_size, stride and padding: a number for both axes or one for each; as
-    in avg_pool1d otherwise, errors included.
+    x: (N, C, H, W) or (C, H, W). kernel_size, stride and padding: a number for both axes or one for each.
+    What it raises and the rest: as for avg_pool1d. LeCun et al., Gradient-based learning applied to document
+    recognition (Proceedings of the IEEE 86, 1998).
+
+    >>> x = tw.reshape(tw.arange(16.0), (1, 4, 4))
+    >>> tw.avg_pool2d(x, 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
     """
     return _avg_pool("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
 

@@ -50,7 +50,15 @@ def _draw(
 
 def manual_seed(seed: int, /) -> Generator:
     """Begins the default generator's stream of `seed`, any int, whose low 64 bits count. Returns the
-    generator."""
+    generator.
+
+    Raises TypeError for what is no int. PyTorch's manual_seed.
+
+    >>> tw.manual_seed(7)
+    Generator(seed=7, counter=0)
+    >>> tw.rand(3)
+    tensor([0.7502, 0.0857, 0.7953])
+    """
     return default_generator().manual_seed(seed)
 
 
@@ -64,6 +72,9 @@ def uniform(
     device: DeviceLike | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
+    """>>> tw.uniform(3, -1, 1, generator=tw.Generator(7))
+    tensor([ 0.5003, -0.8287,  0.5906])
+    """
     shape = shape_of("uniform", shape)
     dtype = "float32" if dtype is None else dtype
     return _draw(_uniform, generator, shape, low=low, high=high, dtype=dtype, device=device)
@@ -79,6 +90,10 @@ def normal(
     device: DeviceLike | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
+    """>>> tw.normal((2, 3), std=0.1, generator=tw.Generator(7))
+    tensor([[ 0.0651,  0.0389,  0.0653],
+            [-0.0177,  0.1795, -0.2515]])
+    """
     shape = shape_of("normal", shape)
     dtype = "float32" if dtype is None else dtype
     return _draw(_normal, generator, shape, mean=mean, std=std, dtype=dtype, device=device)
@@ -90,7 +105,15 @@ def rand(
     device: DeviceLike | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Random numbers evenly spread over [0, 1): rand(2, 3) or rand((2, 3)). float32 by default."""
+    """Random numbers evenly spread over [0, 1): rand(2, 3) or rand((2, 3)). float32 by default.
+
+    Raises ShapeError for a negative size and DTypeError for a dtype that is not floating. PyTorch's rand;
+    drawn as by uniform.
+
+    >>> tw.rand(2, 3, generator=tw.Generator(7))
+    tensor([[0.7502, 0.0857, 0.7953],
+            [0.9579, 0.0085, 0.8487]])
+    """
     return uniform(_shape_arguments(shape), dtype=dtype, device=device, generator=generator)
 
 
@@ -101,11 +124,18 @@ def randn(
     generator: Generator | None = None,
 ) -> Tensor:
     """Random numbers of the standard normal distribution: randn(2, 3) or randn((2, 3)). float32 by
-    default."""
+    default.
+
+    Raises ShapeError for a negative size and DTypeError for a dtype that is not floating. PyTorch's randn;
+    drawn as by normal.
+
+    >>> tw.randn(3, dtype="float64", generator=tw.Generator(7))
+    tensor([0.6511, 0.3887, 0.6532], dtype=float64)
+    """
     return normal(_shape_arguments(shape), dtype=dtype, device=device, generator=generator)
 
 
-@documented(_randint, "With one bound it is high, and low is 0.")
+@documented(_randint)
 def randint(
     low: int,
     high: int | None = None,
@@ -115,6 +145,11 @@ def randint(
     device: DeviceLike | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
+    """With one bound it is high, and low is 0.
+
+    >>> tw.randint(1, 7, shape=8, generator=tw.Generator(7))  # dice
+    tensor([5, 1, 5, 6, 1, 6, 2, 1])
+    """
     if high is None:
         low, high = 0, low
     shape = shape_of("randint", shape)

@@ -29,6 +29,11 @@ _not_equal = op("not_equal")
 
 @documented(_sum)
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    """>>> tw.sum(tw.asarray([[1, 2], [3, 4]]), axis=0)
+    tensor([4, 6])
+    >>> tw.sum(tw.full(10, 100, dtype="int8"))  # int64 does not overflow
+    tensor(1000)
+    """
     return _sum(x, axis=axis, keepdims=keepdims, dtype=dtype)
 
 
@@ -36,60 +41,95 @@ def sum(x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keep
 def prod(
     x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
+    """>>> tw.prod(tw.asarray([1, 2, 3, 4]))
+    tensor(24)
+    """
     return _prod(x, axis=axis, keepdims=keepdims, dtype=dtype)
 
 
 @documented(_mean)
 def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.mean(tw.asarray([[1, 2], [3, 6]]), axis=1)
+    tensor([1.5000, 4.5000], dtype=float64)
+    """
     return _mean(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_var)
 def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """>>> x = tw.asarray([1.0, 2.0, 3.0, 4.0])
+    >>> tw.var(x), tw.var(x, correction=1)
+    (tensor(1.2500), tensor(1.6667))
+    """
     return _var(x, axis=axis, keepdims=keepdims, correction=correction)
 
 
 @documented(_std)
 def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """>>> tw.std(tw.asarray([1.0, 2.0, 3.0, 4.0]), correction=1)
+    tensor(1.2910)
+    """
     return _std(x, axis=axis, keepdims=keepdims, correction=correction)
 
 
 @documented(_max)
 def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.max(tw.asarray([[1, 5], [7, 2]]), axis=0)
+    tensor([7, 5])
+    """
     return _max(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_min)
 def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.min(tw.asarray([[1, 5], [7, 2]]), axis=1, keepdims=True)
+    tensor([[1],
+            [2]])
+    """
     return _min(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_any)
 def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.any(tw.asarray([[0, 0], [0, 3]]), axis=1)
+    tensor([False,  True])
+    """
     return _any(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_all)
 def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.all(tw.asarray([[True, False], [True, True]]), axis=1)
+    tensor([False,  True])
+    """
     return _all(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_argmax)
 def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.argmax(tw.asarray([[1, 9, 2], [7, 3, 7]]), axis=1)
+    tensor([1, 0])
+    """
     return _argmax(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_argmin)
 def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.argmin(tw.asarray([3.0, 1.0, 2.0]))
+    tensor(1)
+    """
     return _argmin(x, axis=axis, keepdims=keepdims)
 
 
 @documented(_count_nonzero)
 def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """>>> tw.count_nonzero(tw.asarray([[1, 0], [2, 3]]), axis=0)
+    tensor([2, 1])
+    """
     return _count_nonzero(x, axis=axis, keepdims=keepdims)
 
 
-@documented(_cumulative_sum, "axis may be None for a 1-d x only.")
+@documented(_cumulative_sum)
 def cumulative_sum(
     x: Tensor,
     /,
@@ -98,11 +138,16 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
+    """axis may be None for a 1-d x only.
+
+    >>> tw.cumulative_sum(tw.asarray([1, 2, 3]), include_initial=True)
+    tensor([0, 1, 3, 6])
+    """
     axis = _scanned_axis("cumulative_sum", x, axis)
     return _cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
-@documented(_cumulative_prod, "axis may be None for a 1-d x only.")
+@documented(_cumulative_prod)
 def cumulative_prod(
     x: Tensor,
     /,
@@ -111,17 +156,31 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
+    """axis may be None for a 1-d x only.
+
+    >>> tw.cumulative_prod(tw.asarray([2.0, 0.5, 4.0]))
+    tensor([2., 1., 4.])
+    """
     axis = _scanned_axis("cumulative_prod", x, axis)
     return _cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
 def cumsum(x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """cumulative_sum by the name of NumPy and PyTorch; axis may be None for a 1-d x only."""
+    """NumPy's cumsum: cumulative_sum with axis by position. Raises as it does.
+
+    >>> tw.cumsum(tw.asarray([[1, 2], [3, 4]]), 0)
+    tensor([[1, 2],
+            [4, 6]])
+    """
     return _cumulative_sum(x, axis=_scanned_axis("cumsum", x, axis), dtype=dtype)
 
 
 def cumprod(x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """cumulative_prod by the name of NumPy and PyTorch; axis may be None for a 1-d x only."""
+    """NumPy's cumprod: cumulative_prod with axis by position. Raises as it does.
+
+    >>> tw.cumprod(tw.asarray([1, 2, 3, 4]))
+    tensor([ 1,  2,  6, 24])
+    """
     return _cumulative_prod(x, axis=_scanned_axis("cumprod", x, axis), dtype=dtype)
 
 
@@ -145,6 +204,9 @@ def diff(
 
     prepend, append: joined to x along the axis before. Raises IndexError for an axis out of range and
     ValueError for a negative n. Array API standard, utility functions.
+
+    >>> tw.diff(tw.asarray([1, 4, 9, 16])), tw.diff(tw.asarray([1, 4, 9, 16]), n=2)
+    (tensor([3, 5, 7]), tensor([2, 2]))
     """
     position = axis_of("diff", axis, require_tensor("diff", x).ndim)
     if n < 0:

@@ -19,7 +19,11 @@ _options: dict[str, Any] = {
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options of set_printoptions."""
+    """The options of set_printoptions.
+
+    >>> tw.get_printoptions()["precision"]
+    4
+    """
     return dict(_options)
 
 
@@ -33,7 +37,15 @@ def set_printoptions(
 ) -> None:
     """Sets how tensors print: digits after the point, the number of elements from which only `edgeitems`
     at both ends of each axis show, characters a line, and scientific notation (None: where the range of
-    the values asks for it)."""
+    the values asks for it).
+
+    NumPy's set_printoptions, with the defaults of PyTorch's.
+
+    >>> tw.set_printoptions(precision=2)
+    >>> tw.asarray(2 / 3)
+    tensor(0.67)
+    >>> tw.set_printoptions(precision=4)  # the default
+    """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options.update({name: value for name, value in given.items() if value is not None})
     _options["sci_mode"] = sci_mode
@@ -41,7 +53,12 @@ def set_printoptions(
 
 @contextlib.contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """As set_printoptions, for a block."""
+    """As set_printoptions, for a block. Raises TypeError for an option that it does not have.
+
+    >>> with tw.printoptions(precision=2, sci_mode=True):
+    ...     print(tw.asarray([1.0, 1234.5]))
+    tensor([1.00e+00, 1.23e+03])
+    """
     saved = get_printoptions()
     try:
         set_printoptions(**options)

@@ -48,7 +48,11 @@ def bernoulli(
     p: a number from 0 to 1, or a real tensor that broadcasts to the shape, which is that of p by default. A
     tensor may hold other numbers: below 0 they count as 0, above 1 as 1, and nan as 0. Raises ValueError for
     a number out of range, ShapeError for a p that does not broadcast, DTypeError for a complex one and
-    DeviceError for one on another device.
+    DeviceError for one on another device. PyTorch's bernoulli.
+
+    >>> tw.bernoulli(tw.asarray([0.0, 0.5, 1.0]), (2, 3), generator=tw.Generator(7))
+    tensor([[False,  True,  True],
+            [False,  True,  True]])
     """
     if isinstance(p, Tensor):
         p = as_floating("bernoulli", p)
@@ -84,7 +88,10 @@ def exponential(
     over [0, 1), in float64.
 
     float32 by default. Raises ValueError for a negative scale and DTypeError for a dtype that is not
-    floating.
+    floating. Inversion: Devroye, Non-uniform random variate generation (1986), section II.2.
+
+    >>> tw.exponential(3, scale=2.0, generator=tw.Generator(7))
+    tensor([2.7738, 0.1791, 3.1723])
     """
     scale = number_of("exponential", "scale", scale, least=0)
     dtype = _C.dtype("float32" if dtype is None else dtype)
@@ -143,7 +150,10 @@ def integers(
     """As randint, with NumPy's name: random integers from low up to but without high (endpoint: with it).
 
     With one bound it is high, and low is 0. int64 by default. Raises ValueError for bounds without an integer
-    in between or that the dtype cannot hold.
+    in between or that the dtype cannot hold. NumPy's Generator.integers.
+
+    >>> tw.integers(1, 6, 8, endpoint=True, generator=tw.Generator(7))  # dice
+    tensor([5, 1, 5, 6, 1, 6, 2, 1])
     """
     if high is None:
         low, high = 0, low
@@ -164,7 +174,10 @@ def permutation(
     0 to n - 1.
 
     Takes a number of 64 bits for each part and sorts them. device: only for an int. Raises ShapeError for a
-    0-d x, IndexError for an axis out of range and ValueError for a negative n.
+    0-d x, IndexError for an axis out of range and ValueError for a negative n. NumPy's permutation.
+
+    >>> tw.permutation(5, generator=tw.Generator(7))
+    tensor([4, 1, 0, 2, 3])
     """
     if isinstance(x, Tensor):
         if x.ndim == 0:
@@ -212,6 +225,11 @@ def choice(
     does not fit, IndexError for an axis out of range and DeviceError for a p on another device. Values of p
     are not looked at, as that would wait: negative or nan ones choose parts at will or fail the result with
     IndexError.
+
+    >>> tw.choice(10, 4, replace=False, generator=tw.Generator(7))
+    tensor([4, 1, 7, 6])
+    >>> tw.choice(tw.asarray([0.5, 1.5]), 6, p=tw.asarray([0.2, 0.8]), generator=tw.Generator(7))
+    tensor([1.5000, 0.5000, 1.5000, 1.5000, 0.5000, 1.5000])
     """
     name = "choice"
     if isinstance(a, Tensor):

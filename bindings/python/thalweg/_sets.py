@@ -62,9 +62,12 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """The different values of x, in ascending order. Waits for their number.
+    """The different values of x, in ascending order, 1-d and of its dtype. Waits for their number.
 
     Array API standard, set functions.
+
+    >>> tw.unique_values(tw.asarray([[3, 1], [3, 2]]))
+    tensor([1, 2, 3])
     """
     ordered = _sorted(_flat("unique_values", x))
     return ordered[_run_starts(ordered)]
@@ -74,6 +77,10 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The different values of x, in ascending order, and how often each occurs. Waits for their number.
 
     Array API standard, set functions.
+
+    >>> values, counts = tw.unique_counts(tw.asarray([3, 1, 3]))
+    >>> values, counts
+    (tensor([1, 3]), tensor([1, 2]))
     """
     ordered = _sorted(_flat("unique_counts", x))
     places = _places(_run_starts(ordered))
@@ -84,6 +91,10 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The different values of x, in ascending order, and for each element of x which of them it is.
 
     Waits for their number. Array API standard, set functions.
+
+    >>> values, inverse = tw.unique_inverse(tw.asarray([3, 1, 3]))
+    >>> values, inverse, values[inverse]
+    (tensor([1, 3]), tensor([1, 0, 1]), tensor([3, 1, 3]))
     """
     values, _, inverse, _ = _unique("unique_inverse", x)
     return UniqueInverse(values, inverse)
@@ -94,6 +105,9 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     of x which of them it is; and how often each occurs. Waits for their number.
 
     Array API standard, set functions.
+
+    >>> tw.unique_all(tw.asarray([3, 1, 3])).indices
+    tensor([1, 0])
     """
     return _unique("unique_all", x)
 
@@ -166,7 +180,11 @@ def _unique(name: str, x: Tensor) -> UniqueAll:
 def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
     """True where an element of x1 is in x2 (invert: where it is not). The result has the shape of x1.
 
-    One of the two may be a number. Never waits. Array API standard, set functions.
+    One of the two may be a number. Never waits. Raises DTypeError where neither is a tensor. Array API
+    standard, set functions.
+
+    >>> tw.isin(tw.asarray([1, 2, 3, 4]), tw.asarray([4, 2]))
+    tensor([False,  True, False,  True])
     """
     found = _isin(*_as_tensors("isin", x1, x2))
     return _logical_not(found) if invert else found

@@ -24,17 +24,30 @@ _count_nonzero = op("count_nonzero")
 _nonzero = op("nonzero")
 
 
-@documented(_sort, "stable: a sort that need not be stable is a stable one too.")
+@documented(_sort)
 def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """stable: a sort that need not be stable is a stable one too.
+
+    >>> tw.sort(tw.asarray([[3, 1, 2], [9, 8, 7]]), descending=True)
+    tensor([[3, 2, 1],
+            [9, 8, 7]])
+    """
     return _sort(x, axis=axis, descending=descending)
 
 
-@documented(_argsort, "stable: a sort that need not be stable is a stable one too.")
+@documented(_argsort)
 def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """stable: a sort that need not be stable is a stable one too.
+
+    >>> x = tw.asarray([3, 1, 2])
+    >>> order = tw.argsort(x)
+    >>> order, x[order]
+    (tensor([1, 2, 0]), tensor([1, 2, 3]))
+    """
     return _argsort(x, axis=axis, descending=descending)
 
 
-@documented(_searchsorted, "sorter: positions that put x1 in order, as argsort gives them.")
+@documented(_searchsorted)
 def searchsorted(
     x1: Tensor,
     x2: Operand,
@@ -43,6 +56,14 @@ def searchsorted(
     side: Literal["left", "right"] = "left",
     sorter: Tensor | None = None,
 ) -> Tensor:
+    """sorter: positions that put x1 in order, as argsort gives them.
+
+    >>> edges = tw.asarray([0, 10, 20])
+    >>> tw.searchsorted(edges, tw.asarray([-5, 10, 15]))
+    tensor([0, 1, 2])
+    >>> tw.searchsorted(edges, tw.asarray([-5, 10, 15]), side="right")
+    tensor([0, 2, 2])
+    """
     if sorter is not None:
         if require_tensor("searchsorted", x1).ndim != 1:
             raise _C.ShapeError(f"searchsorted: x1 must have 1 dimension, not shape {x1.shape}")
@@ -52,6 +73,11 @@ def searchsorted(
 
 @documented(_take_along_axis)
 def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
+    """>>> x = tw.asarray([[3, 9, 4], [8, 1, 2]])
+    >>> tw.take_along_axis(x, tw.argsort(x, axis=1), axis=1)  # sorted
+    tensor([[3, 4, 9],
+            [1, 2, 8]])
+    """
     return _take_along_axis(x, indices, axis=axis)
 
 
@@ -64,6 +90,12 @@ def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, axis: int = -
     the dtype of x. Of a position named twice the last value stays. Raises DTypeError for indices that are no
     integers, ShapeError for shapes that do not fit and IndexError for an axis out of range; an index out of
     range fails the result with IndexError. NumPy's put_along_axis, as a function of values.
+
+    >>> x = tw.asarray([[3, 9, 4], [8, 1, 2]])
+    >>> largest = tw.argmax(x, axis=1, keepdims=True)
+    >>> tw.put_along_axis(x, largest, 0, axis=1)
+    tensor([[3, 0, 4],
+            [0, 1, 2]])
     """
     name = "put_along_axis"
     x, indices = require_tensor(name, x), require_tensor(name, indices)
@@ -102,6 +134,10 @@ def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True, sorted: 
     end is asked for, and equal elements keep their order. sorted: results that need not be in order are in
     order too. Raises IndexError for an axis out of range, ValueError for a k that is not from 0 to the size
     of the axis and DTypeError for complex dtypes. PyTorch's topk, but for nan.
+
+    >>> values, indices = tw.topk(tw.asarray([3.0, 9.0, 4.0, 8.0]), 2)
+    >>> values, indices
+    (tensor([9., 8.]), tensor([1, 3]))
     """
     axis = axis_of("topk", axis, require_tensor("topk", x).ndim)
     if not is_index(k):
@@ -121,6 +157,9 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     Waits for the number of them, on which the shape depends. nan is not zero. Raises ShapeError for a 0-d x.
 
     Array API standard, searching functions.
+
+    >>> tw.nonzero(tw.asarray([[0, 7], [8, 0]]))
+    (tensor([0, 1]), tensor([1, 0]))
     """
     if require_tensor("nonzero", x).ndim == 0:
         raise _C.ShapeError("nonzero: a 0-d tensor has no axis to name")

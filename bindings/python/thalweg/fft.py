@@ -32,11 +32,18 @@ Norm = Literal["backward", "ortho", "forward"]
 
 @documented(_fft)
 def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """>>> x = tw.cos(2 * tw.pi * tw.arange(4) / 4)  # one period
+    >>> tw.round(tw.abs(tw.fft.fft(x)))
+    tensor([0., 2., 0., 2.], dtype=float64)
+    """
     return _fft(x, n=n, axis=axis, norm=norm)
 
 
 @documented(_ifft)
 def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """>>> tw.fft.ifft(tw.asarray([4 + 0j, 0, 0, 0]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
     return _ifft(x, n=n, axis=axis, norm=norm)
 
 
@@ -49,6 +56,10 @@ def fftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
+    """>>> tw.fft.fftn(tw.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[10.+0.j, -2.+0.j],
+            [-4.+0.j,  0.+0.j]])
+    """
     return _fftn(x, s=s, axes=axes, norm=norm)
 
 
@@ -61,16 +72,26 @@ def ifftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
+    """>>> tw.fft.ifftn(tw.asarray([[10 + 0j, -2], [-4, 0]]))
+    tensor([[1.+0.j, 2.+0.j],
+            [3.+0.j, 4.+0.j]])
+    """
     return _ifftn(x, s=s, axes=axes, norm=norm)
 
 
 @documented(_rfft)
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """>>> tw.fft.rfft(tw.asarray([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
     return _rfft(x, n=n, axis=axis, norm=norm)
 
 
 @documented(_irfft)
 def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """>>> tw.fft.irfft(tw.asarray([10 + 0j, -2 + 2j, -2]))
+    tensor([1., 2., 3., 4.])
+    """
     return _irfft(x, n=n, axis=axis, norm=norm)
 
 
@@ -83,6 +104,9 @@ def rfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
+    """>>> tw.fft.rfftn(tw.ones((4, 6))).shape
+    (4, 4)
+    """
     return _rfftn(x, s=s, axes=axes, norm=norm)
 
 
@@ -95,16 +119,27 @@ def irfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
+    """>>> x = tw.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> tw.round(tw.fft.irfftn(tw.fft.rfftn(x), s=(2, 3), axes=(0, 1)))
+    tensor([[1., 2., 3.],
+            [4., 5., 6.]])
+    """
     return _irfftn(x, s=s, axes=axes, norm=norm)
 
 
 @documented(_hfft)
 def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """>>> tw.fft.hfft(tw.asarray([1 + 0j, 2, 3]))
+    tensor([ 8., -2.,  0., -2.])
+    """
     return _hfft(x, n=n, axis=axis, norm=norm)
 
 
 @documented(_ihfft)
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """>>> tw.fft.ihfft(tw.asarray([8.0, -2.0, 0.0, -2.0])).real
+    tensor([1., 2., 3.])
+    """
     return _ihfft(x, n=n, axis=axis, norm=norm)
 
 
@@ -117,6 +152,9 @@ def fftfreq(
     floating one, float32 by default. Raises ValueError for n below 1 and d of 0.
 
     Array API standard, FFT extension.
+
+    >>> tw.fft.fftfreq(4, d=0.5)
+    tensor([ 0.0000,  0.5000, -1.0000, -0.5000])
     """
     n = _length_of("fftfreq", n)
     # The negative ones first, moved to the end.
@@ -133,6 +171,9 @@ def rfftfreq(
     real floating one, float32 by default. Raises ValueError for n below 1 and d of 0.
 
     Array API standard, FFT extension.
+
+    >>> tw.fft.rfftfreq(4, d=0.5)
+    tensor([0.0000, 0.5000, 1.0000])
     """
     n = _length_of("rfftfreq", n)
     numbers = _arange(start=0, stop=n // 2 + 1, step=1, device=device)
@@ -163,6 +204,9 @@ def fftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
     axes: an int or several, None for all. Any dtype. Raises IndexError for an axis out of range.
 
     Array API standard, FFT extension.
+
+    >>> tw.fft.fftshift(tw.fft.fftfreq(5, d=0.2))
+    tensor([-2., -1.,  0.,  1.,  2.])
     """
     return _shifted("fftshift", x, axes, lambda size: size // 2)
 
@@ -173,6 +217,9 @@ def ifftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
     axes: an int or several, None for all. Any dtype. Raises IndexError for an axis out of range.
 
     Array API standard, FFT extension.
+
+    >>> tw.fft.ifftshift(tw.fft.fftshift(tw.arange(5)))
+    tensor([0, 1, 2, 3, 4])
     """
     return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
 

@@ -89,61 +89,124 @@ class SVDResult(NamedTuple):
 
 @documented(_cholesky)
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """>>> tw.linalg.cholesky(tw.asarray([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
     return _cholesky(require_tensor("cholesky", x), upper=upper)
 
 
 @documented(_det)
 def det(x: Tensor, /) -> Tensor:
+    """>>> tw.linalg.det(tw.asarray([[0.3, 0.1], [0.2, 0.4]]))
+    tensor(0.1000)
+    """
     return _det(require_tensor("det", x))
 
 
-@documented(_slogdet, "Returns a named tuple (sign, logabsdet).")
+@documented(_slogdet)
 def slogdet(x: Tensor, /) -> SlogdetResult:
+    """Returns a named tuple (sign, logabsdet).
+
+    >>> sign, logabsdet = tw.linalg.slogdet(1e-30 * tw.eye(2))  # det would underflow to 0
+    >>> sign, logabsdet
+    (tensor(1.), tensor(-138.1551))
+    """
     return SlogdetResult(*_slogdet(require_tensor("slogdet", x)))
 
 
 @documented(_inv)
 def inv(x: Tensor, /) -> Tensor:
+    """>>> tw.linalg.inv(tw.asarray([[2.0, 1.0], [1.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  2.]])
+    >>> tw.linalg.inv(tw.zeros((2, 2))).wait()
+    Traceback (most recent call last):
+        ...
+    thalweg.linalg.LinAlgError: inv failed on ...
+    """
     return _inv(require_tensor("inv", x))
 
 
 @documented(_solve)
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """>>> a, b = tw.asarray([[2.0, 0.0], [1.0, 1.0]]), tw.asarray([2.0, 3.0])
+    >>> tw.linalg.solve(a, b)
+    tensor([1., 2.])
+    """
     return _solve(require_tensor("solve", x1), require_tensor("solve", x2))
 
 
-@documented(_qr, "Returns a named tuple (Q, R).")
+@documented(_qr)
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+    """Returns a named tuple (Q, R).
+
+    >>> q, r = tw.linalg.qr(tw.asarray([[1.0, 2.0], [1.0, 0.0]]))
+    >>> tw.abs(r)
+    tensor([[1.4142, 1.4142],
+            [0.0000, 1.4142]])
+    """
     return QRResult(*_qr(require_tensor("qr", x), mode=mode))
 
 
-@documented(_svd, "Returns a named tuple (U, S, Vh).")
+@documented(_svd)
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """Returns a named tuple (U, S, Vh).
+
+    >>> u, s, vh = tw.linalg.svd(tw.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    >>> s
+    tensor([5.4650, 0.3660])
+    >>> tw.round(u * s @ vh)
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
     return SVDResult(*_svd(require_tensor("svd", x), full_matrices=full_matrices))
 
 
 @documented(_svdvals)
 def svdvals(x: Tensor, /) -> Tensor:
+    """>>> tw.linalg.svdvals(tw.asarray([[3.0, 0.0], [4.0, 5.0]]))
+    tensor([6.7082, 2.2361])
+    """
     return _svdvals(require_tensor("svdvals", x))
 
 
-@documented(_eigh, "Returns a named tuple (eigenvalues, eigenvectors).")
+@documented(_eigh)
 def eigh(x: Tensor, /) -> EighResult:
+    """Returns a named tuple (eigenvalues, eigenvectors).
+
+    >>> x = tw.asarray([[2.0, 1.0], [1.0, 1.0]])
+    >>> values, vectors = tw.linalg.eigh(x)
+    >>> values, tw.max(tw.abs(x @ vectors - values * vectors)) < 1e-6
+    (tensor([0.3820, 2.6180]), tensor(True))
+    """
     return EighResult(*_eigh(require_tensor("eigh", x)))
 
 
 @documented(_eigvalsh)
 def eigvalsh(x: Tensor, /) -> Tensor:
+    """>>> tw.linalg.eigvalsh(tw.asarray([[2.0, 1.0], [1.0, 1.0]]))
+    tensor([0.3820, 2.6180])
+    """
     return _eigvalsh(require_tensor("eigvalsh", x))
 
 
-@documented(_eig, "Returns a named tuple (eigenvalues, eigenvectors).")
+@documented(_eig)
 def eig(x: Tensor, /) -> EigResult:
+    """Returns a named tuple (eigenvalues, eigenvectors).
+
+    >>> values, vectors = tw.linalg.eig(tw.asarray([[0.0, -1.0], [1.0, 0.0]]))  # a quarter turn
+    >>> values
+    tensor([0.+1.j, 0.-1.j])
+    """
     return EigResult(*_eig(require_tensor("eig", x)))
 
 
 @documented(_eigvals)
 def eigvals(x: Tensor, /) -> Tensor:
+    """>>> tw.linalg.eigvals(tw.asarray([[0.0, -1.0], [1.0, 0.0]]))  # a quarter turn
+    tensor([0.+1.j, 0.-1.j])
+    """
     return _eigvals(require_tensor("eigvals", x))
 
 
@@ -152,6 +215,9 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
     offset: above (> 0) or below (< 0) the main diagonal; one outside the matrix is empty. Shares x's bytes.
     Raises ShapeError below 2 dimensions. Array API standard, linear algebra extension.
+
+    >>> tw.linalg.diagonal(tw.reshape(tw.arange(9), (3, 3)), offset=-1)
+    tensor([3, 7])
     """
     _require_matrices("diagonal", x)
     return _diagonal(x, offset=offset, axis1=-2, axis2=-1)
@@ -163,6 +229,9 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> T
     offset: as in diagonal. dtype: the result's, in which the sum is taken; by default x's, or for integers
     and bool the 64-bit integer that sum gives. Raises ShapeError below 2 dimensions. Array API standard,
     linear algebra extension.
+
+    >>> tw.linalg.trace(tw.reshape(tw.arange(9), (3, 3)))
+    tensor(12)
     """
     _require_matrices("trace", x)
     return _sum(_diagonal(x, offset=offset, axis1=-2, axis2=-1), axis=-1, dtype=dtype)
@@ -173,6 +242,10 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
     Dtypes are promoted. Raises ShapeError unless both have 1 dimension. Array API standard, linear algebra
     extension.
+
+    >>> tw.linalg.outer(tw.asarray([1, 2]), tw.asarray([1, 10, 100]))
+    tensor([[  1,  10, 100],
+            [  2,  20, 200]])
     """
     for x in (x1, x2):
         if require_tensor("outer", x).ndim != 1:
@@ -186,6 +259,9 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     axis: counted from the back where x1 and x2 differ in dimensions. Dtypes are promoted. Raises ShapeError
     where the axis has another size than 3, IndexError for an axis out of range and ValueError for one counted
     from the front of different numbers of dimensions. Array API standard, linear algebra extension.
+
+    >>> tw.linalg.cross(tw.asarray([1, 0, 0]), tw.asarray([0, 1, 0]))
+    tensor([0, 0, 1])
     """
     first = axis_of("cross", axis, require_tensor("cross", x1).ndim)
     second = axis_of("cross", axis, require_tensor("cross", x2).ndim)
@@ -213,6 +289,11 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     The 0th power is the identity; a negative one is that of the inverse, and reading it raises LinAlgError
     if a matrix is singular. Raises ShapeError below 2 dimensions and for matrices that are not square,
     DTypeError for dtypes that are not floating. Array API standard, linear algebra extension.
+
+    >>> fibonacci = tw.asarray([[1.0, 1.0], [1.0, 0.0]])
+    >>> tw.linalg.matrix_power(fibonacci, 10)
+    tensor([[89., 55.],
+            [55., 34.]])
     """
     rows, columns = _require_floating_matrices("matrix_power", x)
     if rows != columns:
@@ -243,6 +324,9 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     rtol: the tolerance as a share of the largest singular value, a number or a tensor that broadcasts to
     the batch; max(M, N) * eps by default, for M x N matrices and the eps of x's dtype. The result is int64.
     Raises as svdvals does. Array API standard, linear algebra extension.
+
+    >>> tw.linalg.matrix_rank(tw.asarray([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
     """
     _require_floating_matrices("matrix_rank", x)
     values = _svdvals(x)
@@ -255,6 +339,9 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     rtol: singular values up to this share of the largest one count as 0; as in matrix_rank. The result has
     the dtype of x, and N x M matrices for M x N ones. Raises as svd does. Array API standard, linear
     algebra extension.
+
+    >>> tw.linalg.pinv(tw.asarray([[1.0], [1.0], [2.0]]))
+    tensor([[0.1667, 0.1667, 0.3333]])
     """
     _require_floating_matrices("pinv", x)
     u, values, vh = _svd(x, full_matrices=False)
@@ -296,6 +383,10 @@ def matrix_norm(
     Raises ValueError for another ord, ShapeError below 2 dimensions and for a smallest of none, DTypeError
     for dtypes that are not floating; 'nuc', 2 and -2 as svdvals does. Array API standard, linear algebra
     extension.
+
+    >>> x = tw.asarray([[3.0, 0.0], [4.0, 0.0]])
+    >>> tw.linalg.matrix_norm(x), tw.linalg.matrix_norm(x, ord=1)
+    (tensor(5.), tensor(7.))
     """
     _require_floating_matrices("matrix_norm", x)
     if ord is None or ord == "fro":
@@ -322,6 +413,10 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
     zero. The result has the real dtype of x's precision; the largest of no elements is 0. Raises ValueError
     for an ord that is no real number, ShapeError for the smallest of no elements, IndexError for an axis
     out of range, DTypeError for dtypes that are not floating. Array API standard, linear algebra extension.
+
+    >>> x = tw.asarray([3.0, -4.0])
+    >>> tw.linalg.vector_norm(x), tw.linalg.vector_norm(x, ord=1)
+    (tensor(5.), tensor(7.))
     """
     _require_floating("vector_norm", x)
     if isinstance(ord, (bool, str)) or not hasattr(ord, "__float__") or math.isnan(ord):
