@@ -163,7 +163,7 @@ void add_device(py::module_& module) {
   py::class_<DeviceValue> type(module, "Device",
                                R"(A device: cpu:0, cpu:1, … Equal to its name. Any engine may have it or not.
 
-Raises DeviceError for a name that is none. Array API standard, device support.
+Raises DeviceError for a name that is none. Array API standard, design topics (device support).
 
 >>> tw.Device("cpu"), tw.zeros(2).device == "cpu:0"
 (Device('cpu:0'), True)

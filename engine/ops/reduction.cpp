@@ -116,6 +116,12 @@ const char kOneAxisDoc[] =
     "\n\naxis: None (all axes) or an int, negative ones counted from the end; keepdims: leave reduced axes "
     "in place with size 1. Raises IndexError for an axis out of range.";
 
+/// The section of the standard that has the functions of one inference.
+std::string section_of(void (*infer)(InferContext&)) {
+  if (infer == infer_logical) return "utility";
+  return infer == infer_arg || infer == infer_count ? "searching" : "statistical";
+}
+
 Op reduction(std::string name, void (*infer)(InferContext&), const std::string& doc,
              float ns_per_element = 0.3f) {
   Op op;
@@ -123,8 +129,8 @@ Op reduction(std::string name, void (*infer)(InferContext&), const std::string& 
   op.inputs = {"x"};
   op.attributes = {{"axis", AttrKind::axes}, {"keepdims", AttrKind::boolean, false}};
   op.infer = infer;
-  op.doc = doc + (infer == infer_arg ? kOneAxisDoc : kAxisDoc) +
-           "\n\nArray API standard, statistical, searching and utility functions.";
+  op.doc = doc + (infer == infer_arg ? kOneAxisDoc : kAxisDoc) + "\n\nArray API standard, " +
+           section_of(infer) + " functions.";
   op.ns_per_element = ns_per_element;
   return op;
 }

@@ -1,5 +1,5 @@
-# test_docstrings.py: every public name says what it raises and where it is defined, and shows an example that runs
-# and prints what stands there.
+# test_docstrings.py: every public name says what it raises and where it is defined, and shows an example
+# that runs and prints what stands there.
 from __future__ import annotations
 
 import doctest
@@ -58,8 +58,16 @@ OWN = {
     "Tensor.recover",
     "Tensor.wait",
 }
+SECTIONS = (
+    *("array object", "creation functions", "data type functions", "data types", "design topics"),
+    *("elementwise functions", "indexing functions", "inspection", "linear algebra functions"),
+    *("manipulation functions", "searching functions", "set functions", "sorting functions"),
+    *("statistical functions", "utility functions", "FFT extension", "linear algebra extension"),
+)
 SOURCE = re.compile(
-    r"Array API standard, \w|[Tt]he array API standard, \w|(NumPy|PyTorch)'s \w|\(([^()]* )?(19|20)\d\d\b[^()]*\)|, 20\d\d\)"
+    rf"[Aa]rray API standard, ({'|'.join(SECTIONS)})"
+    r"|(NumPy|PyTorch)'s [\w.]+[,.;:)]"  # one of their functions
+    r"|\(([^()]*\D)?(19|20)\d\d\)"  # authors, title (place, year)
 )
 
 # Functions of one tensor that take every dtype and shape: test_what_takes_every_tensor calls them.

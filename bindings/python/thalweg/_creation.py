@@ -226,8 +226,8 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | N
 def full(
     shape: Shape, fill_value: Scalar, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
-    """A complex number without dtype gives complex64; NumPy's scalars keep their dtype. fill_value may also be a
-    0-d tensor.
+    """A complex number without dtype gives complex64; NumPy's scalars keep their dtype. fill_value may also
+    be a 0-d tensor.
 
     >>> tw.full((2, 2), 7)
     tensor([[7, 7],

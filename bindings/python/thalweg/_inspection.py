@@ -119,7 +119,8 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 def can_cast(from_: DTypeLike | Tensor, to: DTypeLike, /) -> bool:
     """True if promotion casts a dtype, or that of a tensor, to another one.
 
-    Raises DTypeError for an unknown dtype. Array API standard, data type functions and type promotion rules; kinds mix as in NumPy.
+    Raises DTypeError for an unknown dtype. Array API standard, data type functions and type promotion rules;
+    kinds mix as in NumPy.
 
     >>> tw.can_cast("int32", "float64"), tw.can_cast("float64", "float32")
     (True, False)

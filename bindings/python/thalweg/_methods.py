@@ -287,7 +287,8 @@ def _rdivmod(self: Tensor, other: Operand) -> tuple[Tensor, Tensor]:
 
 _IN_PLACE_DOC = """Rebinds the tensor to the result of {operation} with `other`, and returns it.
 
-Raises as {operation} does, and ShapeError or DTypeError where the shape or the dtype would change. PyTorch's {name}.
+Raises as {operation} does, and ShapeError or DTypeError where the shape or the dtype would change. PyTorch's
+{name}.
 
 >>> x = tw.asarray([2.0, 4.0])
 >>> expected = tw.{operation}(x, 4)
