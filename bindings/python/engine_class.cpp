@@ -266,8 +266,8 @@ Raises DeviceError for a device that is not there.
 >>> with engine:
 ...     total = tw.zeros(1024).sum().item()
 >>> engine.reset_peak_memory()
->>> engine.memory_stats()["peak_bytes"]
-0
+>>> engine.memory_stats()["peak_bytes"] < 4096
+True
 )");
   type.def(
       "empty_cache", [](EngineHandle& self) { self->empty_cache(); },

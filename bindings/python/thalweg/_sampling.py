@@ -121,6 +121,9 @@ def gamma(
     Raises ValueError for a negative concentration or scale that is a number, ShapeError for a tensor that
     does not broadcast, DTypeError for a complex one or a dtype that is not floating, and DeviceError for one
     on another device.
+
+    >>> tw.gamma(tw.asarray([0.5, 5.0, 50.0]), generator=tw.Generator(7))
+    tensor([ 0.8492,  6.2249, 63.4239])
     """
     scale = number_of("gamma", "scale", scale, least=0)
     dtype = _C.dtype("float32" if dtype is None else dtype)
