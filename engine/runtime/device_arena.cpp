@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include <oneapi/tbb/flow_graph.h>
@@ -111,7 +110,6 @@ class DeviceArena::Place final : public tbb::task_scheduler_observer {
   Place(tbb::task_arena& arena, ArenaRef ref) : tbb::task_scheduler_observer(arena), ref_(ref) {
     observe(true);
   }
-  ~Place() override { observe(false); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
@@ -123,6 +121,20 @@ class DeviceArena::Place final : public tbb::task_scheduler_observer {
   }
 
   static DeviceArena* here() noexcept { return of_thread().get(); }
+
+  /// oneTBB keeps a record of an observer until the last worker has left the arena, and the record dies with
+  /// the arena only while the observer is there. So places go when their records have gone.
+  static void retire(std::unique_ptr<Place> place) {
+    struct Retired {
+      Retired() { PoolLocks::add(&lock); }
+      std::mutex lock;
+      std::vector<std::unique_ptr<Place>> places;
+    };
+    static Retired& retired = *new Retired;  // leaked, as workers may outlive static destructors
+    const std::lock_guard guard(retired.lock);
+    std::erase_if(retired.places, [](const auto& old) { return !old->is_observing(); });
+    retired.places.push_back(std::move(place));
+  }
 
  private:
   // Never inlined: a caller may have gone from one thread to another.
@@ -161,13 +173,14 @@ struct DeviceArena::Tbb {
     });
     // From here on only the device thread and oneTBB's workers come in; the thread that makes the arena may
     // be in another one.
-    place.emplace(arena, device_arena.ref());
+    place = std::make_unique<Place>(arena, device_arena.ref());
   }
+  ~Tbb() { Place::retire(std::move(place)); }
 
   // Isolated: the default context would be bound to whatever task happened to construct the graph.
   tbb::task_group_context context;
   tbb::task_arena arena;
-  std::optional<Place> place;
+  std::unique_ptr<Place> place;
   std::unique_ptr<tbb::flow::graph> graph;
   /// Puts the guards of a batch from inside the arena, where a put is a push to the thread's own queue.
   using Pump = tbb::flow::function_node<ReadyBatch*, tbb::flow::continue_msg>;
