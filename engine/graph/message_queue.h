@@ -53,6 +53,7 @@ struct Synchronise {
 struct SetOption {
   enum class Option : std::uint8_t { memory_limit } option;
   std::int64_t value;
+  std::atomic<bool>* applied = nullptr;  ///< of the sender, who waits for it
 };
 
 /// A rare message, on the heap. Operands released while unfinished travel in a lane of their own

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include <oneapi/tbb/flow_graph.h>
@@ -73,16 +74,28 @@ struct alignas(64) ParallelLoop {
     invitations.store(helpers, std::memory_order_relaxed);
     references.store(helpers + 1, std::memory_order_relaxed);
     met.store(false, std::memory_order_relaxed);
+    error_chunk = its_chunks;
   }
 
   /// Runs chunks while there are any. True if one of them was the last to be finished.
   bool work() noexcept {
     std::int64_t ran = 0;
     for (std::int64_t chunk = 0; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks; ++ran) {
-      body(context, chunk);
+      try {
+        body(context, chunk);
+      } catch (...) {
+        keep_error(chunk);
+      }
     }
     // Acquire-release: whoever sees 0 sees what every chunk wrote.
     return ran > 0 && unfinished.fetch_sub(ran, std::memory_order_acq_rel) == ran;
+  }
+  /// Of several the one of the lowest chunk, so that it does not depend on threads.
+  void keep_error(std::int64_t chunk) noexcept {
+    const std::lock_guard guard(error_lock);
+    if (chunk >= error_chunk) return;
+    error_chunk = chunk;
+    error = std::current_exception();
   }
   bool has_chunks() const noexcept { return next.load(std::memory_order_relaxed) < chunks; }
   /// Not inlined: its caller may have gone from one thread to another, and the pool keeps thread-locals.
@@ -102,6 +115,9 @@ struct alignas(64) ParallelLoop {
   /// resumes the caller.
   std::atomic<bool> met{false};
   tbb::task::suspend_point caller = nullptr;
+  std::mutex error_lock;
+  std::int64_t error_chunk = 0;  ///< the lowest that threw, else `chunks`
+  std::exception_ptr error;
 };
 
 /// Tells the threads of a device's arena which one they are in.
@@ -113,14 +129,32 @@ class DeviceArena::Place final : public tbb::task_scheduler_observer {
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
-  // A worker that is still on its way out of an arena that is gone keeps a reference that reads as nullptr.
-  void on_scheduler_entry(bool) override { of_thread() = ref_; }
-  void on_scheduler_exit(bool) override {
-    of_thread() = {};
-    EngineTask::exchange({});  // what a kernel that went on elsewhere may have left behind
+  // A worker is in one arena at a time; one that is still on its way out of an arena that is gone keeps a
+  // reference that reads as nullptr. Other threads may go from one arena into another and back, as where a
+  // kernel closes another engine.
+  void on_scheduler_entry(bool is_worker) override {
+    Presence& presence = of_thread();
+    if (is_worker) presence.depth = 0;
+    if (presence.depth < Presence::kDeepest) {
+      presence.refs[presence.depth] = ref_;
+      presence.outer_marks[presence.depth] = EngineTask::exchange({});
+    }
+    ++presence.depth;
+  }
+  void on_scheduler_exit(bool is_worker) override {
+    Presence& presence = of_thread();
+    presence.depth = is_worker ? 0 : presence.depth - 1;
+    // Of a worker: what a kernel that went on elsewhere may have left behind.
+    EngineTask::exchange(is_worker || presence.depth >= Presence::kDeepest
+                             ? EngineTask::Mark{}
+                             : presence.outer_marks[presence.depth]);
   }
 
-  static DeviceArena* here() noexcept { return of_thread().get(); }
+  static DeviceArena* here() noexcept {
+    const Presence& presence = of_thread();
+    const int depth = std::min(presence.depth, Presence::kDeepest);
+    return depth == 0 ? nullptr : presence.refs[depth - 1].get();
+  }
 
   /// oneTBB keeps a record of an observer until the last worker has left the arena, and the record dies with
   /// the arena only while the observer is there. So places go when their records have gone.
@@ -137,10 +171,16 @@ class DeviceArena::Place final : public tbb::task_scheduler_observer {
   }
 
  private:
+  struct Presence {
+    static constexpr int kDeepest = 4;
+    int depth = 0;
+    ArenaRef refs[kDeepest];
+    EngineTask::Mark outer_marks[kDeepest];
+  };
   // Never inlined: a caller may have gone from one thread to another.
-  [[gnu::noinline]] static ArenaRef& of_thread() noexcept {
-    static constinit thread_local ArenaRef ref;
-    return ref;
+  [[gnu::noinline]] static Presence& of_thread() noexcept {
+    static constinit thread_local Presence presence;
+    return presence;
   }
 
   const ArenaRef ref_;
@@ -196,6 +236,12 @@ struct DeviceArena::Tbb {
 bool DeviceArena::in_foreign_task() noexcept {
   const DeviceArena* arena = of_this_thread();
   return arena != nullptr && tbb::task::current_context() != &arena->tbb_->context;
+}
+
+void apart_from_kernel(void (*work)(void*), void* context) {
+  if (DeviceArena::of_this_thread() == nullptr) return work(context);
+  // A region of its own within the kernel's (see `isolated`), whose waits leave the tasks of this one alone.
+  tbb::this_task_arena::isolate([&] { work(context); });
 }
 
 KernelFn isolated(KernelFn kernel) {
@@ -330,7 +376,7 @@ void DeviceArena::run_deferred() noexcept {
 
 void DeviceArena::wake_deferred() noexcept {
   if (deferred_count_.load(std::memory_order_seq_cst) == 0) return;
-  tbb_->wake->try_put(tbb::flow::continue_msg());
+  apart_from_kernel([this] { tbb_->wake->try_put(tbb::flow::continue_msg()); });
 }
 
 void DeviceArena::suspend_body(Operand& operand) {
@@ -385,7 +431,9 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
   loop.begin(arena, chunks, body, context);
   arena.invite(loop);
   if (!loop.work() && !arena.spin_for(loop)) arena.suspend_until_over(loop);
+  const std::exception_ptr error = std::exchange(loop.error, nullptr);
   loop.unref();
+  if (error != nullptr) std::rethrow_exception(error);
 }
 
 /// The last chunk of others is often as good as done. False if it takes longer than putting this stack aside,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <thalweg/device.h>
@@ -25,6 +26,14 @@ struct ParallelLoop;
 bool inside_tbb_task() noexcept;
 /// Inside a oneTBB task: gives the thread to other tasks until `operand` is done. Never blocks the thread.
 void suspend_until_done(Operand& operand);
+
+/// Calls `work(context)` so that the tasks which it makes are not taken for the kernel's around it.
+void apart_from_kernel(void (*work)(void*), void* context);
+template <class Work>
+void apart_from_kernel(Work&& work) {
+  using Callable = std::remove_reference_t<Work>;
+  apart_from_kernel([](void* context) { (*static_cast<Callable*>(context))(); }, std::addressof(work));
+}
 
 /// A kernel that may use oneTBB on its own: while it waits for its tasks, its thread must not begin another
 /// operator on top of it, which might wait for this one.
@@ -64,6 +73,7 @@ class DeviceArena {
   static bool in_foreign_task() noexcept;
 
   ArenaRef ref() const noexcept { return ref_source_.ref(); }
+  const void* owner() const noexcept { return owner_; }
   Device device() const noexcept { return device_; }
   int threads() const noexcept { return threads_; }
 

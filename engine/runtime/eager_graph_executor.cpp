@@ -303,7 +303,10 @@ void EagerGraphExecutor::handle(ControlMessage* message) {
     void operator()(NameGraph& body) const { self.graph_.set_name(std::move(body.name)); }
     void operator()(FetchValue& body) const { body.operand->unref(); }
     void operator()(Synchronise& body) const { self.reach(*body.point); }
-    void operator()(SetOption& body) const { self.naive_.set_memory_limit(body.value); }
+    void operator()(SetOption& body) const {
+      self.naive_.set_memory_limit(body.value);
+      if (body.applied != nullptr) body.applied->store(true, std::memory_order_release);
+    }
   };
   std::visit(Visitor{*this}, message->body);
 }

@@ -43,6 +43,8 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void drain_all() noexcept;
   /// Drains, stops the controller and the arenas.
   void shutdown() noexcept;
+  /// Whether this thread is inside a kernel or a completion callback of this engine.
+  bool runs_this_thread() const noexcept;
   void rebuild(int threads);
   void set_limits(std::int64_t operators, std::int64_t bytes) noexcept;
   std::uint64_t executed() const noexcept { return progress_.finished(); }
@@ -63,8 +65,12 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
     read(graph_, queue_.peek());
   }
 
-  // Fork: the process is forked between `before_fork` and one of the others.
-  void before_fork() noexcept;
+  // Fork: the process is forked between `hold_for_fork` of all engines and one of the others.
+  /// Waits until nothing is in flight; application threads are held back from here on.
+  void settle_for_fork() noexcept;
+  /// Takes the baton if that has stayed so: the kernels of one engine may use another.
+  bool hold_for_fork() noexcept;
+  void release_after_try() noexcept;
   void after_fork_in_parent() noexcept;
   void after_fork_in_child() noexcept;
   bool is_forked() const noexcept { return forked_; }

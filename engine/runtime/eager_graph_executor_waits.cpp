@@ -74,7 +74,9 @@ void EagerGraphExecutor::wait(Operand& operand) {
   if (forked_) return wait_in_child(operand);
   const HostRelease release(hooks_);
   Helped helped = Helped::ran_one;
-  while (helped == Helped::ran_one && !operand.is_done()) helped = help(operand);
+  apart_from_kernel([&] {
+    while (helped == Helped::ran_one && !operand.is_done()) helped = help(operand);
+  });
   if (operand.is_done()) return;
   if (helped == Helped::baton_is_taken) {
     // Whoever drains meets this behind the operand's producer; if it was about to stop, it looks at the queue
@@ -108,7 +110,7 @@ void EagerGraphExecutor::wait_in_child(Operand& operand) {
 /// The thread must go on serving the arena: a sleep here could take the last one away from the awaited
 /// operator.
 void EagerGraphExecutor::wait_inside_task(Operand& operand) {
-  try_drain();
+  apart_from_kernel([&] { try_drain(); });
   while (!operand.is_done()) {
     suspend_until_done(operand);
   }
@@ -248,31 +250,56 @@ void EagerGraphExecutor::shutdown() noexcept {
 // --- fork
 // -----------------------------------------------------------------------------------------------------------
 
-void EagerGraphExecutor::before_fork() noexcept {
-  if (forked_) return;
+bool EagerGraphExecutor::runs_this_thread() const noexcept {
+  const void* const callback = EngineTask::executor_of_callback();
+  if (callback == static_cast<const GraphExecutor*>(this)) return true;
+  const DeviceArena* arena = EngineTask::arena();
+  return arena != nullptr && arena->owner() == runner_.get();
+}
+
+void EagerGraphExecutor::settle_for_fork() noexcept {
+  if (forked_ || EngineTask::active()) return;
+  take_baton();
+  settle();
+  settling_.store(true, std::memory_order_seq_cst);
+  give_baton();
+}
+
+void EagerGraphExecutor::release_after_try() noexcept {
+  if (!forked_ && forked_with_baton_) give_baton();
+}
+
+bool EagerGraphExecutor::hold_for_fork() noexcept {
+  if (forked_) return true;
   forked_with_baton_ = true;
   if (!EngineTask::active()) {
     take_baton();
-    return settle();
+    drain();
+    reap();
+    return queue_.empty() && graph_.empty();
   }
   // From inside an operator or a callback waiting would be for ourselves: values in flight are lost to the
   // child.
   for (int tries = 0; !try_baton(); ++tries) {
     if (tries == 1000) {
       forked_with_baton_ = false;
-      return;
+      return true;
     }
     std::this_thread::yield();
   }
+  return true;
 }
 
 void EagerGraphExecutor::after_fork_in_parent() noexcept {
+  settling_.store(false, std::memory_order_seq_cst);
   if (!forked_ && forked_with_baton_) give_baton();
+  progress_.wake();
 }
 
 /// None of the engine's threads exist here: operators run in the issuing call from now on.
 void EagerGraphExecutor::after_fork_in_child() noexcept {
   forked_ = true;
+  settling_.store(false, std::memory_order_seq_cst);
   progress_.forget_sleepers();
   if (controller_thread_.joinable()) controller_thread_.detach();
   new (&controller_lock_) std::mutex;

@@ -312,7 +312,8 @@ void Engine::drain() {
 }
 
 std::vector<std::string> Engine::shutdown() {
-  refuse_inside_task("shutdown");
+  // Another engine's kernel may close this one, as it may destroy it.
+  if (impl_->eager && impl_->eager->runs_this_thread()) refuse_inside_task("shutdown");
   if (impl_->closed.exchange(true)) return {};
   if (impl_->eager) impl_->eager->shutdown();
   std::vector<std::string> unread;
@@ -347,9 +348,13 @@ void Engine::set_memory_limit(std::int64_t bytes) {
   if (bytes < 0)
     throw ValueError("set_memory_limit: " + std::to_string(bytes) +
                      " is negative; give bytes, or 0 for no limit");
-  impl_->executor.send(new ControlMessage(SetOption{SetOption::Option::memory_limit, bytes}));
-  // In order for operators; for what reads the allocator directly it must hold when this returns.
-  while (!EngineTask::active() && impl_->naive.allocator(Device{}).stats().limit_bytes != bytes) {
+  // In order for operators; for what reads the allocator directly it must hold when this returns. Inside a
+  // task of the engine's, which must not wait for whoever drains, it holds soon after.
+  const bool waits = !EngineTask::active();
+  std::atomic<bool> applied{false};
+  impl_->executor.send(
+      new ControlMessage(SetOption{SetOption::Option::memory_limit, bytes, waits ? &applied : nullptr}));
+  while (waits && !applied.load(std::memory_order_acquire)) {
     impl_->executor.flush();
     std::this_thread::yield();
   }

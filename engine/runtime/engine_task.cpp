@@ -13,8 +13,8 @@ EngineTask::Mark& EngineTask::mark() noexcept {
   return mark;
 }
 
-EngineTask::EngineTask(Kind kind, ArenaRef arena) noexcept : outer_(mark()) {
-  mark() = {kind, arena, kind == Kind::inline_run ? this : nullptr};
+EngineTask::EngineTask(Kind kind, ArenaRef arena, const void* executor) noexcept : outer_(mark()) {
+  mark() = {kind, arena, kind == Kind::inline_run ? this : nullptr, executor};
 }
 
 EngineTask::~EngineTask() { mark() = outer_; }

@@ -28,15 +28,17 @@ class EngineTask {
     Kind kind = Kind::none;
     ArenaRef arena;  ///< a kernel's: whose permit it holds
     EngineTask* inline_run = nullptr;
+    const void* executor = nullptr;  ///< a callback's: whose operator is done
   };
 
-  explicit EngineTask(Kind kind, ArenaRef arena = {}) noexcept;
+  explicit EngineTask(Kind kind, ArenaRef arena = {}, const void* executor = nullptr) noexcept;
   ~EngineTask();
   EngineTask(const EngineTask&) = delete;
   EngineTask& operator=(const EngineTask&) = delete;
 
   static bool active() noexcept;
   static bool in_callback() noexcept { return mark().kind == Kind::callback; }
+  static const void* executor_of_callback() noexcept { return mark().executor; }
   /// The arena whose permit the running operator holds, or nullptr.
   static DeviceArena* arena() noexcept;
 

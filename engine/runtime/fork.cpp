@@ -30,7 +30,16 @@ std::atomic<bool> forked_child{false};
 
 void prepare() {
   watched().lock.lock();
-  for (EagerGraphExecutor* executor : watched().executors) executor->before_fork();
+  auto& executors = watched().executors;
+  for (bool all = false; !all;) {
+    for (EagerGraphExecutor* executor : executors) executor->settle_for_fork();
+    std::size_t held = 0;
+    all = true;
+    while (all && held < executors.size()) all = executors[held++]->hold_for_fork();
+    if (all) break;
+    // A kernel that ran meanwhile has issued operators to another engine.
+    while (held > 0) executors[--held]->release_after_try();
+  }
   PoolLocks::lock_all();
 }
 

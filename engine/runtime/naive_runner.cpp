@@ -54,7 +54,6 @@ struct NaiveRunner::Outputs {
   Buffer*& operator[](std::size_t i) noexcept { return many_.empty() ? few_[i] : many_[i]; }
 
   bool donated = false;
-  bool donated_input0 = false;
 
  private:
   std::size_t count_;
@@ -117,7 +116,6 @@ bool NaiveRunner::make_outputs(Operator& op, Outputs& outputs) {
   if (op.donate_mask != 0) {
     outputs[0] = donate(op);
     outputs.donated = outputs[0] != nullptr;
-    outputs.donated_input0 = outputs.donated && outputs[0] == op.inputs()[0]->buffer();
   }
   const auto operands = op.outputs();
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -173,12 +171,13 @@ void NaiveRunner::publish(Operator& op, Outputs& outputs) noexcept {
   }
 }
 
-void NaiveRunner::publish_failure(Operator& op, Failure* failure, bool input0_lost) noexcept {
+void NaiveRunner::publish_failure(Operator& op, Failure* failure) noexcept {
   end_record(op, OperatorState::failed);
   op.let_go();
   failure->ref();  // an input may hold the only reference
   const auto inputs = op.inputs();
-  const bool keep_input0 = op.in_place && !input0_lost;
+  // Even where it was donated: a kernel that throws has not written to it yet.
+  const bool keep_input0 = op.in_place;
   for (std::size_t i = keep_input0 ? 1 : 0; i < inputs.size(); ++i) inputs[i]->unref();
   for (Operand* output : op.outputs()) {
     if (keep_input0 && output == op.outputs()[0]) output->recover = inputs[0];
@@ -195,7 +194,7 @@ Failure* NaiveRunner::make_failure(const Operator& op, std::exception_ptr error)
 void NaiveRunner::fail(Operator& op, std::exception_ptr error) noexcept {
   Failure* failure = make_failure(op, std::move(error));
   failure->reported.store(true, std::memory_order_relaxed);
-  publish_failure(op, failure, false);
+  publish_failure(op, failure);
   failure->unref();
 }
 
@@ -216,7 +215,7 @@ void NaiveRunner::fail_for_memory(Operator& op) noexcept {
   } catch (...) {
     Failure* failure = make_failure(op, std::current_exception());
     failures_.add(failure);
-    publish_failure(op, failure, false);
+    publish_failure(op, failure);
     failure->unref();
   }
 }
@@ -230,7 +229,7 @@ RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort
   }
   bool failed = true;
   if (Failure* failure = inherited_failure(op)) {
-    publish_failure(op, failure, false);
+    publish_failure(op, failure);
   } else {
     Outputs outputs(op.op->outputs);
     try {
@@ -243,7 +242,7 @@ RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort
     } catch (...) {
       Failure* failure = make_failure(op, std::current_exception());
       failures_.add(failure);
-      publish_failure(op, failure, outputs.donated_input0);
+      publish_failure(op, failure);
       failure->unref();
     }
     if (!failed) publish(op, outputs);

@@ -55,7 +55,7 @@ class NaiveRunner {
   bool make_outputs(Operator& op, Outputs& outputs);
   void launch(Operator& op, Outputs& outputs, const RunScope& scope);
   void publish(Operator& op, Outputs& outputs) noexcept;
-  void publish_failure(Operator& op, Failure* failure, bool input0_lost) noexcept;
+  void publish_failure(Operator& op, Failure* failure) noexcept;
   [[noreturn]] void throw_out_of_memory(Operator& op);
   Failure* make_failure(const Operator& op, std::exception_ptr error) const;
 

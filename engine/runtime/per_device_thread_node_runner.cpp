@@ -201,6 +201,12 @@ void PerDeviceThreadNodeRunner::retry_parked() noexcept {
   }
 }
 
+/// Short ones of the library. A user's kernel may wait: on top of another one it would keep that one's
+/// permit, and outside the arena its tasks could not be told from the host's.
+static bool may_be_helped_with(const Operator& op) noexcept {
+  return op.cost_ns <= kHelperNs && !op.op->is_custom;
+}
+
 /// An operator that has not begun keeps its inputs, so while its claim stands what was read of them is valid;
 /// an operand read before the claim went may be another's by now, and is then dropped without having been
 /// followed.
@@ -221,7 +227,7 @@ Operator* PerDeviceThreadNodeRunner::claim_ancestor(Operand& target) {
       wanted = unfinished;
       continue;
     }
-    if (!(producer->cost_ns <= kHelperNs)) return nullptr;
+    if (!may_be_helped_with(*producer)) return nullptr;
     DeviceArena& arena = arena_of(producer->device);
     if (!arena.try_acquire_permit()) return nullptr;
     if (producer->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) return producer;
@@ -234,7 +240,7 @@ Operator* PerDeviceThreadNodeRunner::claim_ancestor(Operand& target) {
 Operator* PerDeviceThreadNodeRunner::claim_ready(Operator* op) {
   std::uint64_t id = op->id;
   if (op->claim.load(std::memory_order_acquire) != id || first_pending_input(op) != nullptr) return nullptr;
-  if (!(op->cost_ns <= kHelperNs)) return nullptr;
+  if (!may_be_helped_with(*op)) return nullptr;
   DeviceArena& arena = arena_of(op->device);
   if (!arena.try_acquire_permit()) return nullptr;
   if (op->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) return op;

@@ -35,7 +35,10 @@ class SynchronousExecutor final : public GraphExecutor {
     if (auto* name = std::get_if<NameOperand>(&message->body)) name->operand->unref();
     if (auto* fetch = std::get_if<FetchValue>(&message->body)) fetch->operand->unref();
     if (auto* sync = std::get_if<Synchronise>(&message->body)) sync->point->reached.store(true);
-    if (auto* set = std::get_if<SetOption>(&message->body)) naive_.set_memory_limit(set->value);
+    if (auto* set = std::get_if<SetOption>(&message->body)) {
+      naive_.set_memory_limit(set->value);
+      if (set->applied != nullptr) set->applied->store(true, std::memory_order_release);
+    }
   }
   void release(Operand* operand) noexcept override { operand->handles_gone(); }
   void flush() override {}

@@ -102,22 +102,24 @@ Tensor Tensor::recover() const {
 void Tensor::on_ready(std::function<void()> callback) const {
   struct Callback final : Waiter {
     std::function<void()> call;
+    const GraphExecutor* executor = nullptr;
   };
   auto waiter = std::make_unique<Callback>();
   waiter->call = std::move(callback);
   waiter->notify = [](Waiter* self) noexcept {
     if (EngineTask::postpone(self)) return;
     const std::unique_ptr<Callback> owner(static_cast<Callback*>(self));
-    const EngineTask task(EngineTask::Kind::callback);
+    const EngineTask task(EngineTask::Kind::callback, {}, owner->executor);
     owner->call();
   };
   GraphExecutor* const executor = operand_->executor;  // the callback may drop this very handle
+  waiter->executor = executor;
   if (operand_->add_waiter(waiter.get())) {
     waiter.release();
     executor->flush();
     return;
   }
-  const EngineTask task(EngineTask::Kind::callback);
+  const EngineTask task(EngineTask::Kind::callback, {}, executor);
   waiter->call();
 }
 

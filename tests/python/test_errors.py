@@ -316,3 +316,28 @@ def test_graph_dumps_reach_files(tmp_path):
         tw.record_graph(io.StringIO()),
     ):
         pass
+
+
+@pytest.mark.parametrize("size", [1, 10, 40_000])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_failed_in_place_form_keeps_the_last_good_value(size, kept):
+    def index(x):
+        x[tw.asarray([10**9])] = 1
+        return x
+
+    def mask(x):
+        x[tw.zeros(size, dtype="bool")] = tw.ones(3, dtype="int64")
+        return x
+
+    def power(x):
+        x **= tw.full((size,), -1, dtype="int64")
+        return x
+
+    for form in (index, mask, power) if size > 3 else (index, power):
+        x = tw.arange(size) + 1
+        other = x[:] if kept else None
+        x = form(x)
+        with pytest.raises(tw.Error):
+            x.wait()
+        assert x.recover().tolist() == list(range(1, size + 1)), form.__name__
+        assert other is None or other.tolist() == list(range(1, size + 1))

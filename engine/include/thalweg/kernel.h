@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -61,13 +62,21 @@ class KernelContext {
   std::span<const TensorView> outputs() const noexcept { return outputs_; }
 
   /// Runs `body(chunk)` for every chunk in [0, chunks). The caller chooses `chunks` from the data's size only
-  /// (never from a thread count), so results do not depend on how many threads take part. The body must not
-  /// throw. It may issue operators and wait for their values, which tasks that a kernel starts with oneTBB
-  /// itself may not.
+  /// (never from a thread count), so results do not depend on how many threads take part. The body may issue
+  /// operators and wait for their values, which tasks that a kernel starts with oneTBB itself may not. If it
+  /// throws, the other chunks run all the same, and then the exception of the lowest chunk is thrown.
   template <class Body>
   void parallel_for(std::int64_t chunks, Body&& body) const {
     if (parallel_for_ == nullptr || chunks < 2) {
-      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
+      std::exception_ptr error;
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+        try {
+          body(chunk);
+        } catch (...) {
+          if (error == nullptr) error = std::current_exception();
+        }
+      }
+      if (error != nullptr) std::rethrow_exception(error);
       return;
     }
     using Callable = std::remove_reference_t<Body>;
@@ -86,7 +95,8 @@ class KernelContext {
 };
 
 /// A kernel function: computes the outputs of one operator on one device. May throw; the exception becomes
-/// the outputs' state.
+/// the outputs' state. One of an alias-safe Op of the library throws before it writes, or not at all, so that
+/// the value that an in-place form was to replace is still there.
 using KernelFn = std::function<void(const KernelContext&)>;
 
 /// Kernels by (Op, device type). Filled before the engine's first operator, read-only after.

@@ -239,5 +239,21 @@ TEST_P(ForkTest, FromInsideAKernel) {
   EXPECT_EQ(chain(other, 5), 7);
 }
 
+TEST_P(ForkTest, EnginesWhoseKernelsUseEachOtherMayBeForked) {
+  Engine a(options(), &register_test_kernels);
+  Engine b(options(), &register_test_kernels);
+  const Op& leaf = add_custom(a, "leaf");
+  call(a, leaf, {}).wait();
+  const Op& uses = add_custom(b, "uses", [&](const KernelContext&) {
+    for (int i = 0; i < 20; ++i) call(a, leaf, {}).wait();
+  });
+  for (int round = 0; round < 3; ++round) {
+    const Tensor result = call(b, uses, {});
+    b.flush();
+    EXPECT_EQ(in_child([] { return true; }), kGood);
+    EXPECT_EQ(item(result), 1);
+  }
+}
+
 }  // namespace
 }  // namespace thalweg::testing

@@ -242,5 +242,18 @@ TEST_P(MemoryTest, ValuesOutliveTheirEngine) {
   EXPECT_EQ(values<double>(view)[kCount - 1], 0);
 }
 
+TEST_P(MemoryTest, TheLimitMayBeSetByTwoThreads) {
+  Engine other(options(), &register_test_kernels);
+  std::vector<std::thread> threads;
+  for (std::int64_t t = 1; t <= 2; ++t) {
+    threads.emplace_back([&other, t] {
+      for (int i = 0; i < 200; ++i) other.set_memory_limit((t << 40) + i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::int64_t limit = other.memory_stats().limit_bytes;
+  EXPECT_TRUE(limit == (std::int64_t{1} << 40) + 199 || limit == (std::int64_t{2} << 40) + 199) << limit;
+}
+
 }  // namespace
 }  // namespace thalweg::testing

@@ -1,10 +1,13 @@
 // wait_test.cpp: waiting from application threads, from kernels and from the host's own oneTBB tasks.
 #include <atomic>
+#include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
 
@@ -271,6 +274,124 @@ TEST_P(WaitTest, KernelsMayWaitForKernelsThatRunTbbLoops) {
     other.drain();
   }
   last = Tensor();
+}
+
+/// One that a waiting thread would gladly run itself.
+Op short_op(std::string name) {
+  Op op = custom_op(std::move(name));
+  op.ns_per_element = 0.5F;
+  return op;
+}
+
+TEST_P(WaitTest, ShortKernelsOfTwoDevicesMayWaitForEachOther) {
+  EngineOptions two = options();
+  two.cpu_devices = 2;
+  Engine other(two, &register_test_kernels);
+  const Device second{DeviceType::cpu, 1};
+  const Op& leaf = add_custom(other, "leaf");
+  const Op& middle = other.register_operator(short_op("middle"), [&](const KernelContext& context) {
+    call(other, leaf, {}).wait();
+    sum_kernel(context);
+  });
+  const Op& outer = add_custom(other, "outer", [&](const KernelContext&) {
+    call(other, middle, {filled(other, 1, 0, second)}).wait();
+  });
+  for (int round = 0; round < 30; ++round) ASSERT_EQ(item(call(other, outer, {})), 1);
+}
+
+TEST_P(WaitTest, KernelsOfTwoEnginesMayWaitForEachOther) {
+  Engine a(options(), &register_test_kernels);
+  Engine b(options(), &register_test_kernels);
+  const Op& leaf = add_custom(a, "leaf");
+  const Op& middle = b.register_operator(short_op("middle"), [&](const KernelContext& context) {
+    call(a, leaf, {}).wait();
+    sum_kernel(context);
+  });
+  const Op& outer =
+      add_custom(a, "outer", [&](const KernelContext&) { call(b, middle, {filled(b, 1, 0)}).wait(); });
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Tensor> results;
+    for (int i = 0; i < 4; ++i) results.push_back(call(a, outer, {}));
+    for (const Tensor& result : results) ASSERT_EQ(item(result), 1);
+  }
+}
+
+TEST_P(WaitTest, AWaitInAShortKernelsOwnTbbLoopIsAnErrorToo) {
+  Engine other(options(), &register_test_kernels);
+  const Op& leaf = add_custom(other, "leaf");
+  const Op& waits = other.register_operator(short_op("waits"), [&](const KernelContext&) {
+    tbb::parallel_for(0, 8, [&](int) { call(other, leaf, {}).wait(); });
+  });
+  for (int round = 0; round < 20; ++round) EXPECT_THROW(call(other, waits, {}).wait(), EngineError);
+}
+
+/// What a kernel launches while it waits is not its own: its loops must not begin it on top of the kernel.
+TEST_P(WaitTest, AKernelsTbbLoopLeavesAloneWhatItsWaitLaunched) {
+  using std::chrono::milliseconds;
+  Engine other(options(), &register_test_kernels);
+  const Tensor one_of_it = other.constant(Scalar(1.0), DType::float64);
+  Tensor last;
+  Gate* gate = nullptr;
+  const Op& outer = add_custom(other, "outer", [&](const KernelContext&) {
+    gate->pass();
+    add(one_of_it, one_of_it).wait();
+    tbb::parallel_for(
+        0, 2, [&](int i) { std::this_thread::sleep_for(milliseconds(i + 1)); }, tbb::static_partitioner());
+  });
+  const Op& reader = add_custom(other, "reader", [&](const KernelContext&) { last.wait(); });
+  for (int round = 0; round < 10; ++round) {
+    Gate fresh;
+    gate = &fresh;
+    last = call(other, outer, {});
+    other.flush();
+    std::this_thread::sleep_for(milliseconds(1));
+    std::vector<Tensor> readers;
+    for (int i = 0; i < 3; ++i) readers.push_back(call(other, reader, {}));
+    fresh.open();
+    std::this_thread::sleep_for(milliseconds(3));
+    last.wait();
+    for (const Tensor& each : readers) each.wait();
+    other.drain();
+  }
+  last = Tensor();
+}
+
+TEST_P(WaitTest, AKernelMayUseAndCloseAnEngineOfItsOwn) {
+  Engine other(options(), &register_test_kernels);
+  const Op& leaf = add_custom(other, "leaf");
+  const Op& closes = add_custom(other, "closes", [&](const KernelContext&) {
+    Engine inner(options(), &register_test_kernels);
+    EXPECT_EQ(item(add(filled(inner, 1, 2), filled(inner, 1, 3))), 5);
+    inner.shutdown();
+    call(other, leaf, {}).wait();
+  });
+  const Op& destroys = add_custom(other, "destroys", [&](const KernelContext&) {
+    Engine inner(options(), &register_test_kernels);
+    add(filled(inner, 1, 2), filled(inner, 1, 3)).wait();
+  });
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(item(call(other, closes, {})), 1);
+    EXPECT_EQ(item(call(other, destroys, {})), 1);
+  }
+}
+
+TEST_P(WaitTest, ChunksMayWaitForFailedValues) {
+  Engine other(options(), &register_test_kernels);
+  const Op& bad = add_throwing(other, "bad", IndexError("no"));
+  const Op& outer = other.register_operator(custom_op("outer"), [&](const KernelContext& context) {
+    context.parallel_for(8, [&](std::int64_t chunk) {
+      if (chunk % 3 == 1) throw ValueError("chunk " + std::to_string(chunk));
+      if (chunk == 5) call(other, bad, {}).wait();
+    });
+  });
+  for (int round = 0; round < 20; ++round) {
+    try {
+      call(other, outer, {}).wait();
+      FAIL() << "it did not throw";
+    } catch (const ValueError& error) {
+      EXPECT_NE(std::string(error.what()).find("chunk 1"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST_P(WaitTest, WaitingForEverythingInsideAKernelIsAnErrorNotAHang) {
