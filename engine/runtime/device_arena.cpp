@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <string>
 #include <utility>
 
 #include <oneapi/tbb/flow_graph.h>
@@ -11,6 +12,8 @@
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
 #include <oneapi/tbb/task_scheduler_observer.h>
+
+#include <thalweg/errors.h>
 
 #include "runtime/engine_task.h"
 #include "runtime/operator_node.h"
@@ -20,6 +23,29 @@ namespace thalweg {
 bool inside_tbb_task() noexcept { return tbb::task::current_context() != nullptr; }
 
 namespace {
+
+/// A suspended task keeps one of oneTBB's stacks, which is two mappings of the 65,530 that Linux gives a
+/// process.
+constexpr int kMostSuspended = 16'384;
+
+/// One of the process's suspended tasks while it lives; throws EngineError for one too many.
+class Suspended {
+ public:
+  Suspended() {
+    if (count_.fetch_add(1, std::memory_order_relaxed) < kMostSuspended) return;
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    throw EngineError(
+        "wait: " + std::to_string(kMostSuspended) +
+        " kernels and tasks of this process wait for values already, each with a stack of its own; "
+        "make what a kernel needs its input instead of waiting for it inside");
+  }
+  ~Suspended() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  Suspended(const Suspended&) = delete;
+  Suspended& operator=(const Suspended&) = delete;
+
+ private:
+  static inline constinit std::atomic<int> count_{0};
+};
 
 void suspend_on(Operand& operand) {
   struct Resume final : Waiter {
@@ -35,6 +61,7 @@ void suspend_on(Operand& operand) {
 }  // namespace
 
 void suspend_until_done(Operand& operand) {
+  const Suspended suspended;
   DeviceArena* arena = EngineTask::arena();
   const EngineTask::Mark mark = EngineTask::exchange({});
   arena != nullptr ? arena->suspend_body(operand) : suspend_on(operand);
