@@ -68,7 +68,8 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   // Fork: the process is forked between `hold_for_fork` of all engines and one of the others.
   /// Waits until nothing is in flight; application threads are held back from here on.
   void settle_for_fork() noexcept;
-  /// Takes the baton if that has stayed so: the kernels of one engine may use another.
+  /// Takes the baton. False if something is in flight again, since kernels of one engine may use another;
+  /// then `release_after_try` gives it back.
   bool hold_for_fork() noexcept;
   void release_after_try() noexcept;
   void after_fork_in_parent() noexcept;

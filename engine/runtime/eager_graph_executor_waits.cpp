@@ -92,7 +92,7 @@ void EagerGraphExecutor::wait_outside_task(Operand& operand) {
   Sleeper* sleeper = Sleeper::on(operand);
   if (sleeper == nullptr) return;
   const std::unique_ptr<Sleeper, void (*)(Sleeper*)> owner(sleeper, [](Sleeper* self) { self->unref(); });
-  // A kernel that a helping caller runs may wait too: the value it waits for needs a permit.
+  // A kernel that waited for memory may run on this thread and wait too: the value needs a permit.
   const PermitPause pause;
   try_drain();
   while (!sleeper->sleep(runner_->parked() > 0 ? kParkedTick : kTick)) {
