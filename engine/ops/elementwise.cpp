@@ -107,6 +107,12 @@ constexpr Row kUnary[] = {
      "The error function, 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.", ""},
     {"erfc", Domain::floating, Complex::no, Result::same, 8.0f,
      "1 - erf(x), with its digits where erf(x) is near 1.", ""},
+    {"sigmoid", Domain::floating, Complex::no, Result::same, 2.0f, "1 / (1 + exp(-x)).", "Without overflow."},
+    {"silu", Domain::floating, Complex::no, Result::same, 2.0f, "x * sigmoid(x).",
+     "Its limit, -0.0, at minus infinity."},
+    {"gelu", Domain::floating, Complex::no, Result::same, 3.0f,
+     "x times the probability that a standard normal variable is below x.",
+     "Its limit, -0.0, at minus infinity."},
 };
 
 constexpr Row kBinary[] = {

@@ -13,11 +13,10 @@ from thalweg._inspection import finfo
 from thalweg._operations import as_floating, axes_of, number_of, require_real
 from thalweg._typing import Axis, Tensor
 
-_abs = op("abs")
 _astype = op("astype")
-_erfc = op("erfc")
 _exp = op("exp")
 _full = op("full")
+_gelu = op("gelu")
 _isfinite = op("isfinite")
 _log = op("log")
 _logaddexp = op("logaddexp")
@@ -25,6 +24,8 @@ _max = op("max")
 _maximum = op("maximum")
 _minimum = op("minimum")
 _reshape = op("reshape")
+_sigmoid = op("sigmoid")
+_silu = op("silu")
 _sum = op("sum")
 _where = op("where")
 
@@ -70,11 +71,6 @@ def sigmoid(x: Tensor, /) -> Tensor:
     return _sigmoid(as_floating("sigmoid", x))
 
 
-def _sigmoid(x: Tensor) -> Tensor:
-    small = _exp(-_abs(x))
-    return _where(x >= 0, 1, small) / (small + 1)
-
-
 def silu(x: Tensor, /) -> Tensor:
     """x * sigmoid(x), also called swish; its limit, -0.0, at minus infinity. The result has the shape of x.
 
@@ -83,13 +79,7 @@ def silu(x: Tensor, /) -> Tensor:
     >>> tw.silu(tw.asarray([-1.0, 0.0, 1.0]))
     tensor([-0.2689,  0.0000,  0.7311])
     """
-    x = _above_lowest(as_floating("silu", x))
-    return x * _sigmoid(x)
-
-
-def _above_lowest(x: Tensor) -> Tensor:
-    """x with the most negative number for -inf: times 0 it is 0, where -inf would give nan."""
-    return _maximum(x, finfo(x.dtype).min)
+    return _silu(as_floating("silu", x))
 
 
 def softplus(x: Tensor, /, beta: float = 1.0) -> Tensor:
@@ -124,11 +114,10 @@ def gelu(x: Tensor, /, approximate: Literal["none", "tanh"] = "none") -> Tensor:
         raise _C.ValueError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
     x = as_floating("gelu", x)
     if approximate == "tanh":
-        x = _above_lowest(x)
+        x = _maximum(x, finfo(x.dtype).min)  # -inf times 0 would be nan
         # (1 + tanh(u)) / 2 is sigmoid(2 * u), which keeps its digits where tanh is near -1.
         return x * _sigmoid(x * (1 + 0.044715 * (x * x)) * (2 * math.sqrt(2 / math.pi)))
-    # From -60 on erfc is 0, and infinity times 0 would be nan.
-    return _maximum(x, -60) * 0.5 * _erfc(x * -math.sqrt(0.5))
+    return _gelu(x)
 
 
 def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
