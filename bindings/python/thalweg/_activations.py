@@ -1,6 +1,6 @@
 # _activations.py: functions between the layers of a neural network, composed of other operators.
-"""Activation functions. float32 and float64 keep their dtype, bool and integers are computed as float64,
-complex dtypes raise DTypeError. Nothing waits."""
+"""Activation functions. Floating dtypes keep their dtype (float16 and bfloat16 are computed in float32 and
+rounded once), bool and integers are computed as float64, complex dtypes raise DTypeError. Nothing waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from thalweg import _C
 from thalweg._C import op
 from thalweg._inspection import finfo
-from thalweg._operations import as_floating, axes_of, number_of, require_real
+from thalweg._operations import as_floating, axes_of, halves_in_float32, number_of, require_real
 from thalweg._typing import Axis, Tensor
 
 _abs = op("abs")
@@ -51,6 +51,7 @@ def leaky_relu(x: Tensor, /, negative_slope: float = 0.01) -> Tensor:
     return _where(x >= 0, x, x * slope)
 
 
+@halves_in_float32
 def sigmoid(x: Tensor, /) -> Tensor:
     """1 / (1 + exp(-x)), without overflow and with all its digits for both signs. The result has the shape
     of x.
@@ -65,6 +66,7 @@ def _sigmoid(x: Tensor) -> Tensor:
     return _where(x >= 0, 1, small) / (small + 1)
 
 
+@halves_in_float32
 def silu(x: Tensor, /) -> Tensor:
     """x * sigmoid(x), also called swish; its limit, -0.0, at minus infinity. The result has the shape of x.
 
@@ -79,6 +81,7 @@ def _above_lowest(x: Tensor) -> Tensor:
     return _maximum(x, finfo(x.dtype).min)
 
 
+@halves_in_float32
 def softplus(x: Tensor, /, beta: float = 1.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta without overflow. The result has the shape of x.
 
@@ -91,6 +94,7 @@ def softplus(x: Tensor, /, beta: float = 1.0) -> Tensor:
     return _logaddexp(x, 0) if beta == 1 else _logaddexp(x * beta, 0) / beta
 
 
+@halves_in_float32
 def gelu(x: Tensor, /, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """x times the probability that a standard normal variable is below x. The result has the shape of x.
 
@@ -111,6 +115,7 @@ def gelu(x: Tensor, /, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     return _maximum(x, -60) * 0.5 * _erfc(x * -math.sqrt(0.5))
 
 
+@halves_in_float32
 def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     """exp(x) over its sum along an axis (or axes, None for all), without overflow. The result has the shape
     of x.
@@ -126,6 +131,7 @@ def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     return powers / _sum(powers, axis=axes, keepdims=True)
 
 
+@halves_in_float32
 def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     """The logarithm of softmax, with all its digits where that is near 0. The result has the shape of x.
 
@@ -140,6 +146,7 @@ def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     return shifted - _log(_sum(_exp(shifted), axis=axes, keepdims=True))
 
 
+@halves_in_float32
 def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) along the axes (None: all), without overflow; -inf for no element.
 
