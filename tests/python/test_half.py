@@ -540,7 +540,7 @@ COMPOSED = {
     "log_softmax": lambda x: tw.log_softmax(x),
     "logsumexp": lambda x: tw.logsumexp(x, axis=1),
     "layer_norm": lambda x: tw.layer_norm(x, 9, weight=x[0], bias=x[1]),
-    "rms_norm": lambda x: tw.rms_norm(x * 300, 9),
+    "rms_norm": lambda x: tw.rms_norm(x * 256, 9),
     "batch_norm": lambda x: tw.batch_norm(x, x[0], abs(x[1]), training=True),
     "mse_loss": lambda x: tw.mse_loss(x, x * 0.5),
     "bce": lambda x: tw.binary_cross_entropy_with_logits(x, tw.sigmoid(x)),
