@@ -60,8 +60,8 @@ void swap_bytes(void* data, std::int64_t bytes, std::int64_t item) {
   for (std::int64_t at = 0; at < bytes; at += item) std::reverse(element + at, element + at + item);
 }
 
-/// The dtype of a struct-module format of either byte order; nothing for the ones without (float16,
-/// records). NumPy writes Z in front of the format of a complex number's parts.
+/// The dtype of a struct-module format of either byte order; nothing for the ones without (records). NumPy
+/// writes Z in front of the format of a complex number's parts.
 std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
   std::string_view text = format == nullptr ? "B" : format;
   if (!text.empty() && std::string_view("@=<>!").find(text.front()) != text.npos) text.remove_prefix(1);
@@ -70,6 +70,7 @@ std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
   if (text.size() != 1) return std::nullopt;
   switch (text.front()) {
     case '?': return DType::bool_;
+    case 'e': return DType::float16;
     case 'f': return DType::float32;
     case 'd': return item == 8 ? std::optional(DType::float64) : std::nullopt;
     case 'b':
@@ -88,11 +89,20 @@ std::optional<DType> dtype_of_format(const char* format, std::int64_t item) {
   }
 }
 
-/// The native format of a dtype. 'l' rather than 'q': NumPy's int64 is long where a long has 64 bits.
+/// The native format of a dtype, "" for bfloat16, which has none. 'l' rather than 'q': NumPy's int64 is long
+/// where a long has 64 bits.
 const char* format_of(DType dtype) noexcept {
   static_assert(sizeof(long) == 8, "formats below assume LP64");
-  static char formats[kDTypeCount][3] = {"?", "b", "h", "i", "l", "B", "H", "I", "L", "f", "d", "Zf", "Zd"};
+  static char formats[kDTypeCount][3] = {"?", "b", "h", "i",  "l",  "B", "H", "I",
+                                         "L", "f", "d", "Zf", "Zd", "e", ""};
   return formats[static_cast<int>(dtype)];
+}
+
+/// An array or scalar of NumPy whose dtype is that of ml_dtypes.
+bool is_numpy_bfloat16(PyObject* object) {
+  if (!PyObject_HasAttrString(object, "dtype")) return false;
+  const py::object dtype = py::handle(object).attr("dtype");
+  return std::string_view(Py_TYPE(dtype.ptr())->tp_name) == "numpy.dtype[bfloat16]";
 }
 
 Dims dims_of(const Py_ssize_t* values, int count) {
@@ -109,6 +119,10 @@ struct Export {
 };
 
 void check_request(const TensorMeta& meta, int flags) {
+  if (meta.dtype == DType::bfloat16 && (flags & PyBUF_FORMAT) != 0) {
+    raise_python(PyExc_BufferError,
+                 "the buffer protocol has no format for bfloat16; use numpy() or cast to float32");
+  }
   if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE) {
     raise_python(PyExc_BufferError, "tensor values are immutable: only read-only buffers are given out");
   }
@@ -123,6 +137,18 @@ void check_request(const TensorMeta& meta, int flags) {
 
 }  // namespace
 
+Tensor reinterpret(const Tensor& tensor, DType dtype) {
+  if (item_size(tensor.dtype()) != item_size(dtype)) {
+    throw DTypeError("reinterpret: " + std::string(name(tensor.dtype())) + " and " +
+                     std::string(name(dtype)) + " differ in size");
+  }
+  const TensorView view = read_view(tensor);
+  TensorMeta meta = *view.meta;
+  meta.dtype = dtype;
+  meta.offset = 0;  // the view's data includes it
+  return tensor.engine().from_external(meta, view.data, [keep = tensor] {});
+}
+
 TensorView read_view(const Tensor& tensor) {
   const BlockingRead read(tensor);
   try {
@@ -134,9 +160,15 @@ TensorView read_view(const Tensor& tensor) {
 }
 
 Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> dtype, Device device) {
+  // NumPy gives no buffer of what it has no format for: ml_dtypes' bfloat16 goes as 16-bit integers.
+  py::object bits;
+  if (is_numpy_bfloat16(object)) {
+    bits = py::module_::import("numpy").attr("asarray")(py::handle(object)).attr("view")("uint16");
+    object = bits.ptr();
+  }
   const Buffer buffer(object, PyBUF_FULL_RO);
   const Py_buffer& view = buffer.view;
-  const std::optional<DType> own = dtype_of_format(view.format, view.itemsize);
+  const std::optional<DType> own = bits ? DType::bfloat16 : dtype_of_format(view.format, view.itemsize);
   if (!own && !dtype) {
     const py::object named = py::getattr(py::handle(object), "dtype", py::none());
     throw DTypeError("asarray: elements of " +

@@ -13,6 +13,9 @@ namespace thalweg::python {
 /// Waits for the value of `tensor` and returns where it lies; errors are Python errors. GIL.
 TensorView read_view(const Tensor& tensor);
 
+/// The bytes of `tensor` as elements of another dtype of its size; waits, and shares them.
+Tensor reinterpret(const Tensor& tensor, DType dtype);
+
 /// A ready tensor with a copy of the bytes of an object that exports a buffer. `dtype` overrides the buffer's
 /// format where that says nothing (bytes). Throws DTypeError for formats without a dtype.
 Tensor copy_from_buffer(Engine& engine, PyObject* object, std::optional<DType> dtype, Device device);

@@ -32,6 +32,7 @@ dlpack::DataType data_type(DType dtype) noexcept {
     case DTypeKind::complex_floating: return {std::uint8_t(Code::complex_floating), bits, 1};
     case DTypeKind::floating: break;
   }
+  if (dtype == DType::bfloat16) return {std::uint8_t(Code::bfloat), bits, 1};
   return {std::uint8_t(Code::floating), bits, 1};
 }
 

@@ -20,6 +20,7 @@ enum class Code : std::uint8_t {
   signed_integer = 0,
   unsigned_integer = 1,
   floating = 2,
+  bfloat = 4,
   complex_floating = 5,
   boolean = 6,
 };

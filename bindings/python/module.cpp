@@ -55,6 +55,12 @@ void add_imports(py::module_& module) {
       },
       py::arg("object"), py::arg("device") = py::none(), "A tensor with a copy of the bytes of a buffer.");
   module.def(
+      "reinterpret",
+      [](py::handle x, py::handle dtype) {
+        return wrapped(reinterpret(tensor_of(x.ptr()), to_dtype(dtype.ptr())));
+      },
+      py::arg("x"), py::arg("dtype"), "The bytes of a tensor as another dtype of its size; waits.");
+  module.def(
       "from_bytes",
       [](py::handle buffer, py::handle dtype, py::handle shape, py::handle device) {
         Engine& engine = current_engine();

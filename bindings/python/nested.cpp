@@ -144,6 +144,9 @@ void check_value(const Scalar& value, DType dtype) {
 }
 
 PyObject* element(const void* address, DType dtype) {
+  if (is_half(dtype)) {
+    return PyFloat_FromDouble(double{from_half(*static_cast<const std::uint16_t*>(address), dtype)});
+  }
   return visit_dtype(dtype, [address]<class T>() -> PyObject* {
     const T value = *static_cast<const T*>(address);
     if constexpr (std::is_same_v<T, bool>) {
@@ -183,6 +186,11 @@ Tensor from_nested(Engine& engine, PyObject* object, std::optional<DType> dtype,
   const DType target = dtype ? *dtype : natural_dtype(reader);
   for (const Scalar& value : reader.values) check_value(value, target);
   Tensor result = engine.allocate(target, reader.shape, device);
+  if (is_half(target)) {
+    auto* out = static_cast<std::uint16_t*>(Engine::mutable_data(result));
+    for (const Scalar& value : reader.values) *out++ = to_half(value, target);
+    return result;
+  }
   visit_dtype(target, [&]<class T>() {
     T* out = static_cast<T*>(Engine::mutable_data(result));
     for (const Scalar& value : reader.values) *out++ = value.to<T>();

@@ -41,8 +41,20 @@ std::string numpy_dtype_name(PyObject* object) {
     PyErr_Clear();
     return {};
   }
-  if (!py::isinstance<py::str>(of) || text_of(of.ptr()) != "numpy") return {};
+  if (!py::isinstance<py::str>(of)) return {};
+  const std::string_view from = text_of(of.ptr());
+  if (from != "numpy" && from != "ml_dtypes") return {};
   return py::str(py::module_::import("numpy").attr("dtype")(py::handle(object)).attr("name"));
+}
+
+void import_ml_dtypes() {
+  try {
+    py::module_::import("ml_dtypes");
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+    throw DTypeError(
+        "bfloat16: NumPy has no such dtype of its own; install ml_dtypes, or cast with astype to float32");
+  }
 }
 
 std::int64_t to_integer(PyObject* object) {
@@ -126,7 +138,11 @@ data type functions (isdtype).
 )");
   type.def_property_readonly(
       "__numpy_dtype__",
-      [text](const DTypeValue& self) { return py::module_::import("numpy").attr("dtype")(text(self)); },
+      [text](const DTypeValue& self) {
+        // NumPy knows the name once ml_dtypes is imported.
+        if (self.dtype == DType::bfloat16) import_ml_dtypes();
+        return py::module_::import("numpy").attr("dtype")(text(self));
+      },
       "NumPy's dtype of the same elements, for NumPy's functions that take a dtype.");
   type.def("__str__", text);
   type.def("__repr__", [text](const DTypeValue& self) { return "thalweg." + text(self); });

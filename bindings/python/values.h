@@ -12,7 +12,7 @@
 
 namespace thalweg::python {
 
-/// Adds DType (with its thirteen objects) and Device to `module`.
+/// Adds DType (with its fifteen objects) and Device to `module`.
 void add_value_types(py::module_& module);
 
 /// The one Python object of a dtype, borrowed.

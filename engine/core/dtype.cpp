@@ -9,12 +9,17 @@
 namespace thalweg {
 namespace {
 
-constexpr std::string_view kNames[kDTypeCount] = {"bool",    "int8",      "int16",     "int32",  "int64",
-                                                  "uint8",   "uint16",    "uint32",    "uint64", "float32",
-                                                  "float64", "complex64", "complex128"};
+constexpr std::string_view kNames[kDTypeCount] = {
+    "bool",   "int8",    "int16",   "int32",     "int64",      "uint8",   "uint16",  "uint32",
+    "uint64", "float32", "float64", "complex64", "complex128", "float16", "bfloat16"};
 
 // Promotion of distinct kinds below; within one kind the larger wins, which the order of the enumerators
-// gives.
+// gives but for the half-precision dtypes.
+DType promote_floating(DType a, DType b) noexcept {
+  if (is_half(a)) return is_half(b) ? DType::float32 : b;
+  return is_half(b) || a > b ? a : b;
+}
+
 DType promote_integers(DType signed_one, DType unsigned_one) noexcept {
   constexpr DType wider[] = {DType::int16, DType::int32, DType::int64, DType::float64};
   DType needed = wider[static_cast<int>(unsigned_one) - static_cast<int>(DType::uint8)];
@@ -22,7 +27,7 @@ DType promote_integers(DType signed_one, DType unsigned_one) noexcept {
 }
 
 DType promote_with_floating(DType integer, DType floating) noexcept {
-  return item_size(integer) <= 2 ? floating : DType::float64;
+  return item_size(integer) <= 2 || is_half(floating) ? floating : DType::float64;
 }
 
 DType promote_with_complex(DType real, DType complex) noexcept {
@@ -55,6 +60,7 @@ bool can_promote(DType a, DType b) noexcept {
 DType promote(DType a, DType b) noexcept {
   if (a == b || b == DType::bool_) return a;
   if (a == DType::bool_) return b;
+  if (is_floating(a) && is_floating(b)) return promote_floating(a, b);
   if (kind(a) == kind(b)) return a > b ? a : b;
   if (is_complex(a)) return promote_with_complex(b, a);
   if (is_complex(b)) return promote_with_complex(a, b);

@@ -1,7 +1,23 @@
 // scalar.cpp: dtypes of scalars, alone and next to a tensor.
+#include <thalweg/half.h>
 #include <thalweg/scalar.h>
 
 namespace thalweg {
+
+std::uint16_t to_half(const Scalar& scalar, DType dtype) noexcept {
+  float value = 0;
+  switch (scalar.kind()) {
+    case DTypeKind::unsigned_integer: value = round_to_odd(scalar.to<std::uint64_t>()); break;
+    case DTypeKind::boolean:
+    case DTypeKind::signed_integer: value = round_to_odd(scalar.to<std::int64_t>()); break;
+    default: value = round_to_odd(scalar.to<double>());
+  }
+  return dtype == DType::float16 ? narrow_float16(value) : narrow_bfloat16(value);
+}
+
+float from_half(std::uint16_t bits, DType dtype) noexcept {
+  return dtype == DType::float16 ? widen_float16(bits) : widen_bfloat16(bits);
+}
 
 DType default_dtype(const Scalar& scalar) noexcept {
   switch (scalar.kind()) {

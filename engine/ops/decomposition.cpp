@@ -19,6 +19,10 @@ Shape batch_shape(const Shape& shape) {
 
 void require_inexact(const InferContext& ctx, std::size_t i) {
   const DType dtype = ctx.input(i).dtype;
+  if (is_half(dtype)) {
+    throw DTypeError(std::string(ctx.name()) + ": does not compute in " + std::string(name(dtype)) +
+                     "; cast with astype(" + ctx.op().inputs[i] + ", \"float32\")");
+  }
   if (is_inexact(dtype)) return;
   throw DTypeError(std::string(ctx.name()) + ": needs a floating or complex dtype, not " +
                    std::string(name(dtype)) + "; cast with astype(" + ctx.op().inputs[i] + ", \"float64\")");

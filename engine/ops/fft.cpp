@@ -71,6 +71,10 @@ std::int64_t length_of(const InferContext& ctx, Type type, int axis, std::size_t
 /// The dtype of x that the transform takes; throws DTypeError if there is none.
 DType input_dtype(const InferContext& ctx, Type type) {
   const DType dtype = ctx.input(0).dtype;
+  if (is_half(dtype)) {
+    throw DTypeError(prefix(ctx) + "does not compute in " + std::string(name(dtype)) +
+                     "; cast x with thalweg.astype(x, thalweg.float32)");
+  }
   if (!is_inexact(dtype)) {
     throw DTypeError(prefix(ctx) + "x has dtype " + std::string(name(dtype)) +
                      "; cast it to a floating dtype first, as with thalweg.astype(x, thalweg.float64)");

@@ -24,7 +24,15 @@ std::string text(const AttrValue& value) { return to_string(value); }
 void require_floating(const InferContext& context, DType dtype) {
   if (is_floating(dtype)) return;
   throw DTypeError(std::string(context.name()) + ": dtype " + std::string(name(dtype)) +
-                   " is not floating; use float32 or float64, or randint for integers");
+                   " is not floating; use float32 or another floating dtype, or randint for integers");
+}
+
+/// Throws ValueError for a bound that is infinite in a half-precision dtype.
+void check_bound(const InferContext& context, double bound, DType dtype) {
+  if (!is_half(dtype) || !std::isfinite(bound)) return;
+  if (std::isfinite(from_half(to_half(bound, dtype), dtype))) return;
+  throw ValueError(std::string(context.name()) + ": " + text(bound) + " is too large for " +
+                   std::string(name(dtype)) + "; use float32");
 }
 
 void infer_uniform(InferContext& context) {
@@ -37,6 +45,7 @@ void infer_uniform(InferContext& context) {
     throw ValueError("uniform: low " + text(low) + " and high " + text(high) +
                      " bound no finite range; low must not be above high");
   }
+  for (double bound : {low, high}) check_bound(context, bound, dtype);
   context.set_contiguous(0, attributes.get<Dims>(0), dtype);
 }
 
@@ -118,7 +127,7 @@ void register_random(OpRegistry& registry) {
   Op uniform = make_op(
       "uniform", {"low", AttrKind::floating, 0.0, false}, {"high", AttrKind::floating, 1.0, false},
       DType::float64, infer_uniform,
-      "Random numbers evenly spread over [low, high).\n\nfloat64 has 53 random bits, float32 24. Raises "
+      "Random numbers evenly spread over [low, high).\n\nfloat64 has 53 random bits, float32 24; float16 and bfloat16 are rounded from float32. Raises "
       "ValueError for bounds that are not finite or in the wrong order and DTypeError for a dtype that is "
       "not floating. ");
   uniform.ns_per_element = 2.0f;

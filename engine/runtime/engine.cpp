@@ -240,7 +240,11 @@ Tensor Engine::constant(const Scalar& value, DType dtype, Device device) {
   operand->meta.shape.clear();
   operand->meta.strides.clear();
   Buffer* buffer = Buffer::make_inline();
-  visit_dtype(dtype, [&]<class T>() { *static_cast<T*>(buffer->data()) = value.to<T>(); });
+  if (is_half(dtype)) {
+    *static_cast<std::uint16_t*>(buffer->data()) = to_half(value, dtype);
+  } else {
+    visit_dtype(dtype, [&]<class T>() { *static_cast<T*>(buffer->data()) = value.to<T>(); });
+  }
   operand->set_ready(buffer);
   return Tensor(operand);
 }

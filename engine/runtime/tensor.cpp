@@ -57,6 +57,7 @@ Scalar Tensor::item() const {
     throw ValueError("item: takes a tensor of one element, this has shape " + to_string(shape()));
   }
   const TensorView value = view();
+  if (is_half(value.dtype())) return double{from_half(*value.as<std::uint16_t>(), value.dtype())};
   return visit_dtype(value.dtype(), [&]<class T>() -> Scalar {
     const T element = *value.as<T>();
     if constexpr (std::is_same_v<T, bool>) return Scalar(element);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/strided_loop.h"
 #include "kernels/functors.h"
@@ -53,6 +54,13 @@ void run_empty(const KernelContext& context) {
 
 void run_full(const KernelContext& context) {
   const auto& value = context.attributes().get<Scalar>(1);
+  const TensorView& out = context.output();
+  if (is_half(out.dtype())) {
+    const std::uint16_t bits = to_half(value, out.dtype());
+    return for_ranges(context, out.numel(), [&](std::int64_t begin, std::int64_t end) {
+      std::fill(out.as<std::uint16_t>() + begin, out.as<std::uint16_t>() + end, bits);
+    });
+  }
   for_output(context, [&]<class T>(T* out, std::int64_t begin, std::int64_t end) {
     std::fill(out + begin, out + end, element<T>(value));
   });
@@ -152,9 +160,9 @@ void run_eye(const KernelContext& context) {
 void register_creation_kernels(KernelRegistry& registry) {
   registry.add("empty", DeviceType::cpu, run_empty);
   registry.add("full", DeviceType::cpu, run_full);
-  registry.add("arange", DeviceType::cpu, run_arange);
-  registry.add("linspace", DeviceType::cpu, run_linspace);
-  registry.add("eye", DeviceType::cpu, run_eye);
+  registry.add("arange", DeviceType::cpu, in_float64(run_arange));
+  registry.add("linspace", DeviceType::cpu, in_float64(run_linspace));
+  registry.add("eye", DeviceType::cpu, in_float64(run_eye));
 }
 
 }  // namespace thalweg::cpu

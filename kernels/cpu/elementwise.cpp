@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <thalweg/errors.h>
+#include <thalweg/half.h>
 
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/strided_loop.h"
@@ -23,7 +24,8 @@ THALWEG_DECLARE_PER_ISA(fill_complex, ElementwiseTable)
 
 namespace {
 
-static_assert(kLoopDTypes == kDTypeCount);
+// Rows end before the half-precision dtypes, which compute in float32.
+static_assert(kLoopDTypes == static_cast<int>(DType::float16));
 static_assert(kLoopIndex<bool> == static_cast<int>(DType::bool_) &&
               kLoopIndex<std::int8_t> == static_cast<int>(DType::int8) &&
               kLoopIndex<std::int64_t> == static_cast<int>(DType::int64) &&
@@ -51,11 +53,13 @@ const ElementwiseTable& table_of() {
 }
 
 void run_row(const KernelContext& context, const Loop* row) {
-  DType dtype = context.input(0).dtype();
-  Loop loop = row[static_cast<int>(dtype)];
+  const DType dtype = context.input(0).dtype();
+  const DType computed = is_half(dtype) ? DType::float32 : dtype;
+  Loop loop = row[static_cast<int>(computed)];
   if (loop == nullptr) {
     throw KernelError(context.op().name + ": there is no cpu kernel for " + std::string(name(dtype)));
   }
+  if (is_half(dtype)) return run_half_loop(context, loop, context.inputs());
   run_loop(context, loop, context.inputs());
 }
 
@@ -100,10 +104,42 @@ Loop where_loop(const KernelContext& context, const ElementwiseTable& table) {
   return table.where[std::countr_zero(size)];
 }
 
+/// The neighbour of `x` towards `y` among numbers of 16 bits with the sign in front, whose bits without it
+/// are in the order of their sizes.
+template <float (*widen)(std::uint16_t)>
+void next_after(char* const* data, const std::int64_t* steps, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint16_t x = *reinterpret_cast<const std::uint16_t*>(data[1] + i * steps[1]);
+    const std::uint16_t y = *reinterpret_cast<const std::uint16_t*>(data[2] + i * steps[2]);
+    const float from = widen(x);
+    const float to = widen(y);
+    int bits = x;
+    if (std::isnan(from) || std::isnan(to)) {
+      bits = std::isnan(from) ? x : y;
+    } else if (from == to) {
+      bits = y;
+    } else if (from == 0) {
+      bits = (y & 0x8000) | 1;
+    } else {
+      bits += (from < to) == (from > 0) ? 1 : -1;
+    }
+    *reinterpret_cast<std::uint16_t*>(data[0] + i * steps[0]) = static_cast<std::uint16_t>(bits);
+  }
+}
+
+void run_nextafter(const KernelContext& context, const Loop* row) {
+  switch (context.output().dtype()) {
+    case DType::float16: return run_loop(context, next_after<widen_float16>, context.inputs());
+    case DType::bfloat16: return run_loop(context, next_after<widen_bfloat16>, context.inputs());
+    default: return run_row(context, row);
+  }
+}
+
 /// One exponent for all elements, or NaN.
 double single_exponent(const TensorView& exponent) {
   if (exponent.numel() != 1) return NAN;
   if (exponent.dtype() == DType::float32) return *exponent.as<float>();
+  if (is_half(exponent.dtype())) return from_half(*exponent.as<std::uint16_t>(), exponent.dtype());
   return exponent.dtype() == DType::float64 ? *exponent.as<double>() : NAN;
 }
 
@@ -116,7 +152,9 @@ void run_pow(const KernelContext& context, const ElementwiseTable& table) {
     return run_row(context, table.binary[static_cast<int>(BinaryFn::pow)]);
   }
   const TensorView base[] = {context.input(0)};
-  run_loop(context, table.unary[static_cast<int>(fn)][static_cast<int>(context.input(0).dtype())], base);
+  const Loop* row = table.unary[static_cast<int>(fn)];
+  if (is_half(base[0].dtype())) return run_half_loop(context, row[static_cast<int>(DType::float32)], base);
+  run_loop(context, row[static_cast<int>(base[0].dtype())], base);
 }
 
 void run_where(const KernelContext& context, const ElementwiseTable& table) {
@@ -147,8 +185,9 @@ void register_elementwise_kernels(KernelRegistry& registry) {
     add(op, [row](const KernelContext& context) { run_row(context, row); });
   };
 #define THALWEG_ADD_UNARY(fn) add_row(#fn, table.unary[static_cast<int>(UnaryFn::fn)]);
-#define THALWEG_ADD_BINARY(fn) \
-  if (BinaryFn::fn != BinaryFn::pow) add_row(#fn, table.binary[static_cast<int>(BinaryFn::fn)]);
+#define THALWEG_ADD_BINARY(fn)                                              \
+  if (BinaryFn::fn != BinaryFn::pow && BinaryFn::fn != BinaryFn::nextafter) \
+    add_row(#fn, table.binary[static_cast<int>(BinaryFn::fn)]);
 #define THALWEG_ADD_COMPARE(fn) \
   add(#fn, [&table](const KernelContext& context) { run_compare(context, table, CompareFn::fn); });
   THALWEG_UNARY_FNS(THALWEG_ADD_UNARY)
@@ -157,6 +196,9 @@ void register_elementwise_kernels(KernelRegistry& registry) {
 #undef THALWEG_ADD_UNARY
 #undef THALWEG_ADD_BINARY
 #undef THALWEG_ADD_COMPARE
+  add("nextafter", [row = table.binary[static_cast<int>(BinaryFn::nextafter)]](const KernelContext& context) {
+    run_nextafter(context, row);
+  });
   add("pow", [&table](const KernelContext& context) { run_pow(context, table); });
   add("where", [&table](const KernelContext& context) { run_where(context, table); });
   add("mask_assign", [&table](const KernelContext& context) { run_mask_assign(context, table); });

@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/dense_table.h"
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/register.h"
 
@@ -383,7 +384,7 @@ void matmul_kernel(const KernelContext& ctx) {
 }  // namespace
 
 void register_linear_algebra_kernels(KernelRegistry& registry) {
-  registry.add("matmul", DeviceType::cpu, matmul_kernel);
+  registry.add("matmul", DeviceType::cpu, in_float32(matmul_kernel));
 }
 
 }  // namespace thalweg::cpu

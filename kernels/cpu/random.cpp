@@ -1,10 +1,13 @@
 // random.cpp: kernels of uniform, normal and randint.
 #include "kernels/cpu/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strided_loop.h"
 
 namespace thalweg::cpu {
@@ -36,7 +39,34 @@ UniformBounds uniform_bounds(double low, double high) {
   return {.low = low, .high = high, .below_high = below};
 }
 
+/// The largest number of a half-precision dtype that is below `x`.
+float number_below(double x, DType dtype) {
+  const std::uint16_t bits = to_half(x, dtype);
+  const float nearest = from_half(bits, dtype);
+  if (nearest < x) return nearest;
+  // Without their sign the bits are in the order of the sizes.
+  const int below = nearest == 0 ? 0x8001 : nearest > 0 ? bits - 1 : bits + 1;
+  return from_half(static_cast<std::uint16_t>(below), dtype);
+}
+
+/// In float32, rounded: what would round up to `high` stays at the number below it.
+void run_half_uniform(const KernelContext& context, const RandomTable& table) {
+  const TensorView& out = context.output();
+  const double low = context.attributes().get<double>(kFirst);
+  const double high = context.attributes().get<double>(kSecond);
+  const UniformBounds bounds = uniform_bounds<float>(low, high);
+  const float highest =
+      std::max(from_half(to_half(low, out.dtype()), out.dtype()), number_below(high, out.dtype()));
+  const Scratch<float> values(out.numel());
+  for_random_ranges(context, [&](const RandomRange& range) {
+    table.uniform_float32(values.get(), range, bounds);
+    for (std::int64_t i = range.begin; i < range.end; ++i) values[i] = std::min(values[i], highest);
+    narrow(values.get() + range.begin, out, range.begin, range.end);
+  });
+}
+
 void run_uniform(const KernelContext& context, const RandomTable& table) {
+  if (is_half(context.output().dtype())) return run_half_uniform(context, table);
   double low = context.attributes().get<double>(kFirst);
   double high = context.attributes().get<double>(kSecond);
   const TensorView& out = context.output();
@@ -81,7 +111,8 @@ RandomTable random_table(Isa isa) {
 void register_random_kernels(KernelRegistry& registry) {
   static const RandomTable table = random_table(active_isa());
   registry.add("uniform", DeviceType::cpu, [](const KernelContext& context) { run_uniform(context, table); });
-  registry.add("normal", DeviceType::cpu, [](const KernelContext& context) { run_normal(context, table); });
+  registry.add("normal", DeviceType::cpu,
+               in_float32([](const KernelContext& context) { run_normal(context, table); }));
   registry.add("randint", DeviceType::cpu, [](const KernelContext& context) { run_randint(context, table); });
 }
 

@@ -5,6 +5,7 @@
 
 #include <sleef.h>
 
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/register.h"
 #include "kernels/philox.h"
@@ -94,9 +95,9 @@ void run_gamma(const KernelContext& ctx) {
 }  // namespace
 
 void register_gamma_kernel(KernelRegistry& registry) {
-  registry.add("gamma", DeviceType::cpu, [](const KernelContext& ctx) {
-    ctx.output().dtype() == DType::float32 ? run_gamma<float>(ctx) : run_gamma<double>(ctx);
-  });
+  registry.add("gamma", DeviceType::cpu, in_float64([](const KernelContext& ctx) {
+                 ctx.output().dtype() == DType::float32 ? run_gamma<float>(ctx) : run_gamma<double>(ctx);
+               }));
 }
 
 }  // namespace thalweg::cpu

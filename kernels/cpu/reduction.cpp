@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/cpu/dense_table.h"
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/register.h"
 
 namespace thalweg::cpu {
@@ -17,7 +18,9 @@ void register_reduction_kernels(KernelRegistry& registry) {
   };
   // The kernels must not throw where they use it: a bad THALWEG_CPU_ISA is reported here.
   dense_table();
-  for (const auto& [name, kernel] : kernels) registry.add(name, DeviceType::cpu, kernel);
+  for (const auto& [name, kernel] : kernels) {
+    registry.add(name, DeviceType::cpu, in_float32(kernel));
+  }
 }
 
 }  // namespace thalweg::cpu

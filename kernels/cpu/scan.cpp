@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/register.h"
 #include "kernels/functors.h"
@@ -136,8 +137,8 @@ void cumulative_prod_kernel(const KernelContext& ctx) { run_scan<functors::Multi
 }  // namespace
 
 void register_scan_kernels(KernelRegistry& registry) {
-  registry.add("cumulative_sum", DeviceType::cpu, cumulative_sum_kernel);
-  registry.add("cumulative_prod", DeviceType::cpu, cumulative_prod_kernel);
+  registry.add("cumulative_sum", DeviceType::cpu, in_float32(cumulative_sum_kernel));
+  registry.add("cumulative_prod", DeviceType::cpu, in_float32(cumulative_prod_kernel));
 }
 
 }  // namespace thalweg::cpu

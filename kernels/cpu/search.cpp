@@ -3,6 +3,7 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/register.h"
 
@@ -68,7 +69,7 @@ void searchsorted_kernel(const KernelContext& ctx) {
 }  // namespace
 
 void register_search_kernels(KernelRegistry& registry) {
-  registry.add("searchsorted", DeviceType::cpu, searchsorted_kernel);
+  registry.add("searchsorted", DeviceType::cpu, in_float32(searchsorted_kernel));
 }
 
 }  // namespace thalweg::cpu

@@ -7,6 +7,7 @@
 
 #include <thalweg/errors.h>
 
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/register.h"
 
@@ -162,7 +163,7 @@ void mask_scatter_kernel(const KernelContext& ctx) {
 }  // namespace
 
 void register_selection_kernels(KernelRegistry& registry) {
-  registry.add("nonzero", DeviceType::cpu, nonzero_kernel);
+  registry.add("nonzero", DeviceType::cpu, in_float32(nonzero_kernel));
   registry.add("mask_select", DeviceType::cpu, mask_select_kernel);
   registry.add("mask_scatter", DeviceType::cpu, mask_scatter_kernel);
 }

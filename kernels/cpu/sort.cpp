@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/radix_sort.h"
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/sort_key.h"
@@ -206,8 +207,8 @@ void argsort_kernel(const KernelContext& ctx) {
 }  // namespace
 
 void register_sort_kernels(KernelRegistry& registry) {
-  registry.add("sort", DeviceType::cpu, sort_kernel);
-  registry.add("argsort", DeviceType::cpu, argsort_kernel);
+  registry.add("sort", DeviceType::cpu, in_float32(sort_kernel));
+  registry.add("argsort", DeviceType::cpu, in_float32(argsort_kernel));
 }
 
 }  // namespace thalweg::cpu

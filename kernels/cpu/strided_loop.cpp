@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "kernels/cpu/half.h"
+
 namespace thalweg::cpu {
 namespace {
 
@@ -125,7 +127,8 @@ Tiles cut(const Plan& plan, bool crossed, std::int64_t chunk) {
   return tiles;
 }
 
-void run_tile(const Plan& plan, const Tiles& tiles, Loop loop, std::int64_t index) {
+template <class LoopFn>
+void run_tile(const Plan& plan, const Tiles& tiles, const LoopFn& loop, std::int64_t index) {
   const Axis& rows = plan.axes[plan.rank - 2];
   const Axis& inner = plan.axes[plan.rank - 1];
   std::int64_t first_item = index % tiles.inner_count * tiles.inner_tile;
@@ -149,7 +152,8 @@ void run_tile(const Plan& plan, const Tiles& tiles, Loop loop, std::int64_t inde
   }
 }
 
-void run_strided(const KernelContext& context, Loop loop, const TensorView& out,
+template <class LoopFn>
+void run_strided(const KernelContext& context, const LoopFn& loop, const TensorView& out,
                  std::span<const TensorView> inputs) {
   Plan plan;
   fill_plan(plan, out, inputs);
@@ -165,16 +169,8 @@ void run_strided(const KernelContext& context, Loop loop, const TensorView& out,
   });
 }
 
-}  // namespace
-
-std::int64_t chunk_elements(float ns_per_element) noexcept {
-  constexpr float chunk_ns = 10'000;
-  float elements = chunk_ns / std::max(ns_per_element, 0.1f);
-  auto floor = std::bit_floor(static_cast<std::uint64_t>(elements));
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(floor), 256, 32768);
-}
-
-void run_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs) {
+template <class LoopFn>
+void run_broadcast(const KernelContext& context, const LoopFn& loop, std::span<const TensorView> inputs) {
   const TensorView& out = context.output();
   const std::int64_t count = out.numel();
   if (count == 0) return;
@@ -197,6 +193,23 @@ void run_loop(const KernelContext& context, Loop loop, std::span<const TensorVie
     for (int k = 0; k < operands; ++k) at[k] = data[k] + begin * steps[k];
     loop(at, steps, end - begin);
   });
+}
+
+}  // namespace
+
+std::int64_t chunk_elements(float ns_per_element) noexcept {
+  constexpr float chunk_ns = 10'000;
+  float elements = chunk_ns / std::max(ns_per_element, 0.1f);
+  auto floor = std::bit_floor(static_cast<std::uint64_t>(elements));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(floor), 256, 32768);
+}
+
+void run_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs) {
+  run_broadcast(context, loop, inputs);
+}
+
+void run_half_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs) {
+  run_broadcast(context, HalfLoop(loop, context.output(), inputs), inputs);
 }
 
 }  // namespace thalweg::cpu

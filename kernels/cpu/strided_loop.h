@@ -31,6 +31,10 @@ inline bool pays_in_parallel(std::int64_t count, std::int64_t chunk) noexcept { 
 /// stay in cache.
 void run_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs);
 
+/// As run_loop, of a loop that takes float32 where operands have half-precision dtypes: they are converted
+/// piece by piece.
+void run_half_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs);
+
 /// `body(begin, end)` for the ranges that cover [0, count), in parallel where that pays. `body` must not
 /// throw.
 template <class Body>

@@ -221,7 +221,7 @@ void check_isas_agree() {
     for (std::size_t i = 0; i < std::size(baseline.compare); ++i) {
       compare(baseline.compare[i][row], table.compare[i][row], "comparison " + std::to_string(i), 1, isa);
     }
-    for (int to = 0; to < kDTypeCount; ++to) {
+    for (int to = 0; to < cpu::kLoopDTypes; ++to) {
       DType dtype = static_cast<DType>(to);
       compare(baseline.cast[row][to], table.cast[row][to], "cast to " + std::string(name(dtype)),
               item_size(dtype), isa);

@@ -185,7 +185,7 @@ def test_bad_dlpack_requests():
     with pytest.raises(BufferError):
         tensor.__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError):
-        tw.from_dlpack(np.zeros(2, dtype="float16"))
+        tw.from_dlpack(np.zeros(2, dtype="longdouble"))
     with pytest.raises(AttributeError):
         tw.from_dlpack([1, 2])
 
@@ -263,5 +263,5 @@ def test_dtypes_work_in_numpy():
 def test_making_a_tensor_by_its_type_names_the_function():
     with pytest.raises(TypeError, match="asarray"):
         tw.Tensor([1, 2])
-    with pytest.raises(TypeError, match="dtype float16"):
-        tw.asarray(np.ones(2, "float16"))
+    with pytest.raises(TypeError, match="dtype float128"):
+        tw.asarray(np.ones(2, "longdouble"))

@@ -1,6 +1,6 @@
 # _activations.py: functions between the layers of a neural network, composed of other operators.
-"""Activation functions. float32 and float64 keep their dtype, bool and integers are computed as float64,
-complex dtypes raise DTypeError. Nothing waits."""
+"""Activation functions. Floating dtypes keep their dtype (float16 and bfloat16 are computed in float32 and
+rounded once), bool and integers are computed as float64, complex dtypes raise DTypeError. Nothing waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from thalweg import _C
 from thalweg._C import op
 from thalweg._inspection import finfo
-from thalweg._operations import as_floating, axes_of, number_of, require_real
+from thalweg._operations import as_floating, axes_of, halves_in_float32, number_of, require_real
 from thalweg._typing import Axis, Tensor
 
 _astype = op("astype")
@@ -82,6 +82,7 @@ def silu(x: Tensor, /) -> Tensor:
     return _silu(as_floating("silu", x))
 
 
+@halves_in_float32
 def softplus(x: Tensor, /, beta: float = 1.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta without overflow. The result has the shape of x.
 
@@ -113,13 +114,17 @@ def gelu(x: Tensor, /, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     if approximate not in ("none", "tanh"):
         raise _C.ValueError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
     x = as_floating("gelu", x)
-    if approximate == "tanh":
-        x = _maximum(x, finfo(x.dtype).min)  # -inf times 0 would be nan
-        # (1 + tanh(u)) / 2 is sigmoid(2 * u), which keeps its digits where tanh is near -1.
-        return x * _sigmoid(x * (1 + 0.044715 * (x * x)) * (2 * math.sqrt(2 / math.pi)))
-    return _gelu(x)
+    return _gelu(x) if approximate == "none" else _gelu_tanh(x)
 
 
+@halves_in_float32
+def _gelu_tanh(x: Tensor) -> Tensor:
+    x = _maximum(x, finfo(x.dtype).min)  # -inf times 0 would be nan
+    # (1 + tanh(u)) / 2 is sigmoid(2 * u), which keeps its digits where tanh is near -1.
+    return x * _sigmoid(x * (1 + 0.044715 * (x * x)) * (2 * math.sqrt(2 / math.pi)))
+
+
+@halves_in_float32
 def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     """exp(x) over its sum along an axis (or axes, None for all), without overflow. The result has the shape
     of x.
@@ -140,6 +145,7 @@ def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     return powers / _sum(powers, axis=axes, keepdims=True)
 
 
+@halves_in_float32
 def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     """The logarithm of softmax, with all its digits where that is near 0. The result has the shape of x.
 
@@ -159,6 +165,7 @@ def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     return shifted - _log(_sum(_exp(shifted), axis=axes, keepdims=True))
 
 
+@halves_in_float32
 def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) along the axes (None: all), without overflow; -inf for no element.
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import is_index, require_tensor
+from thalweg._operations import halves_in_float32, is_index, require_tensor
 from thalweg._typing import Any, Shape, Tensor
 from thalweg._windows import gather_windows, per_axis, windows_over
 
@@ -22,6 +22,7 @@ _squeeze = op("squeeze")
 Padding = Shape | Literal["valid", "same"]
 
 
+@halves_in_float32
 def conv1d(
     x: Tensor,
     weight: Tensor,
@@ -51,6 +52,7 @@ def conv1d(
     return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
+@halves_in_float32
 def conv2d(
     x: Tensor,
     weight: Tensor,

@@ -6,8 +6,10 @@ import math
 from thalweg._C import (
     Device,
     DType,
+    bfloat16,
     complex64,
     complex128,
+    float16,
     float32,
     float64,
     int8,
@@ -30,10 +32,12 @@ pi = math.pi
 __all__ = [
     "DType",
     "Device",
+    "bfloat16",
     "bool_",
     "complex128",
     "complex64",
     "e",
+    "float16",
     "float32",
     "float64",
     "inf",

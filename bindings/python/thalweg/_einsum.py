@@ -10,7 +10,7 @@ from typing import Any
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import require_tensor
+from thalweg._operations import halves_in_float32, require_tensor
 from thalweg._typing import Tensor
 
 _astype = op("astype")
@@ -28,6 +28,7 @@ Label = str | int
 Term = tuple[Tensor, list[Label]]
 
 
+@halves_in_float32
 def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
     """The sums of products of the operands over the labels that the output does not have.
 

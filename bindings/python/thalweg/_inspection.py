@@ -31,6 +31,11 @@ _KINDS = {
 }
 
 
+# Bits of the fraction and the largest exponent of each floating format, and the format of complex parts.
+_FORMATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
 @dataclass(frozen=True)
 class FInfo:
     """The limits of a floating dtype; of a complex one those of its parts."""
@@ -73,11 +78,12 @@ def finfo(type: DTypeLike | Tensor, /) -> FInfo:
     dtype = _dtype_of("finfo", type)
     if "floating" not in dtype.kind:
         raise _C.DTypeError(f"finfo: {dtype} is not a floating dtype; use iinfo for integers")
-    bits = 8 * dtype.itemsize // (2 if dtype.kind == "complex floating" else 1)
-    digits, exponent = {32: (23, 127), 64: (52, 1023)}[bits]
+    part = _PARTS.get(dtype.name, dtype.name)
+    digits, exponent = _FORMATS[part]
     eps = 2.0**-digits
     largest = (2.0 - eps) * 2.0**exponent
-    return FInfo(bits, eps, largest, -largest, 2.0 ** (1 - exponent), _C.dtype(f"float{bits}"))
+    limits = _C.dtype(part)
+    return FInfo(8 * limits.itemsize, eps, largest, -largest, 2.0 ** (1 - exponent), limits)
 
 
 def iinfo(type: DTypeLike | Tensor, /) -> IInfo:
@@ -214,10 +220,10 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
     def dtypes(
         self, *, device: DeviceLike | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The dtypes of a kind (see isdtype), or all, by name: the same on all devices.
+        """The standard's dtypes of a kind (see isdtype), or all, by name: the same on all devices.
 
-        Raises DeviceError for a device that is not there and ValueError for an unknown kind. Array API
-        standard, inspection.
+        float16 and bfloat16 are not among them, as the standard has neither. Raises DeviceError for a device
+        that is not there and ValueError for an unknown kind. Array API standard, inspection.
 
         >>> tw.__array_namespace_info__().dtypes(kind="real floating")
         {'float32': thalweg.float32, 'float64': thalweg.float64}

@@ -40,7 +40,8 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
 def to_numpy(self: Tensor) -> Any:
     """Waits, then a read-only NumPy array over the tensor's bytes (cpu devices: no copy).
 
-    Raises the failure of the tensor. PyTorch's Tensor.numpy, but read-only.
+    Raises the failure of the tensor. bfloat16 gives ml_dtypes.bfloat16; without the package ml_dtypes it
+    raises DTypeError. PyTorch's Tensor.numpy, but read-only.
 
     >>> tw.asarray([1, 2]).numpy() * 10
     array([10, 20])
@@ -49,8 +50,16 @@ def to_numpy(self: Tensor) -> Any:
 
     if self.size == 0:
         self.wait()  # it may have failed
-        return _read_only(numpy.empty(self.shape, dtype=str(self.dtype)))
+        return _read_only(numpy.empty(self.shape, dtype=self.dtype.__numpy_dtype__))
+    if self.dtype == "bfloat16":  # a dtype of ml_dtypes, which has no buffer format
+        dtype = self.dtype.__numpy_dtype__
+        return numpy.asarray(_bytes_of(self)).view(dtype)
     return numpy.asarray(memoryview(self))
+
+
+def _bytes_of(x: Tensor) -> memoryview:
+    """The value in a buffer: bfloat16 as 16-bit integers."""
+    return memoryview(_C.reinterpret(x, "uint16") if x.dtype == "bfloat16" else x)
 
 
 def _read_only(array: Any) -> Any:
@@ -81,7 +90,7 @@ def reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
     flat = _reshape(self, shape=-1)
     if flat.strides != (flat.itemsize,):  # still a view
         flat = _contiguous(flat)
-    buffer = memoryview(flat) if flat.size else memoryview(b"")
+    buffer = _bytes_of(flat) if flat.size else memoryview(b"")
     data = pickle.PickleBuffer(buffer) if protocol >= 5 else buffer.tobytes()
     return rebuild, (data, str(self.dtype), self.shape, str(self.device))
 

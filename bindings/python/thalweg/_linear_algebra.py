@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._C import op
-from thalweg._operations import axis_of, documented, require_tensor
+from thalweg._operations import axis_of, documented, halves_in_float32, require_tensor
 from thalweg._typing import Any, Tensor
 
 _matmul = op("matmul")
@@ -94,6 +94,7 @@ def _paired_axes(x1: Tensor, x2: Tensor, axes: Any) -> tuple[list[int], list[int
     return first, second
 
 
+@halves_in_float32
 def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
     """The sums of products of conj(x1) and x2 along an axis of one size; the other axes broadcast.
 

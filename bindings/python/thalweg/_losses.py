@@ -1,7 +1,7 @@
 # _losses.py: how far predictions are from their targets, composed of other operators.
-"""Loss functions. reduction: "mean", "sum" or "none" (the loss of each element or example). float32 and
-float64 keep their dtype, bool and integer inputs are computed as float64, complex dtypes raise DTypeError.
-Nothing waits."""
+"""Loss functions. reduction: "mean", "sum" or "none" (the loss of each element or example). Floating dtypes
+keep their dtype (float16 and bfloat16 are computed in float32 and rounded once), bool and integer inputs are
+computed as float64, complex dtypes raise DTypeError. Nothing waits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from thalweg._activations import log_softmax, softplus
 from thalweg._C import op
 from thalweg._operations import (
     as_floating,
+    halves_in_float32,
     is_index,
     number_of,
     require_broadcast,
@@ -50,6 +51,7 @@ def _check_same_shape(name: str, x: Tensor, target: Tensor) -> None:
         raise _C.ShapeError(f"{name}: input has shape {x.shape} and target {target.shape}; make them equal")
 
 
+@halves_in_float32
 def mse_loss(input: Tensor, target: Tensor, /, *, reduction: Reduction = "mean") -> Tensor:
     """The squares of input - target, and their mean or sum; the mean of none is nan.
 
@@ -65,6 +67,7 @@ def mse_loss(input: Tensor, target: Tensor, /, *, reduction: Reduction = "mean")
     return _reduced(_square(input - target), reduction)
 
 
+@halves_in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -108,6 +111,7 @@ def _check_weight(name: str, what: str, weight: Tensor, input: Tensor) -> Tensor
     return weight
 
 
+@halves_in_float32
 def cross_entropy(
     input: Tensor,
     target: Tensor,

@@ -10,7 +10,14 @@ from thalweg import _C
 from thalweg._C import op
 from thalweg._inspection import finfo
 from thalweg._manipulation import broadcast_shapes
-from thalweg._operations import as_floating, is_index, number_of, require_broadcast, require_tensor
+from thalweg._operations import (
+    as_floating,
+    halves_in_float32,
+    is_index,
+    number_of,
+    require_broadcast,
+    require_tensor,
+)
 from thalweg._random import uniform
 from thalweg._typing import DTypeLike, Operand, Tensor
 
@@ -121,6 +128,7 @@ def _probability(name: str, what: str, p: float) -> float:
     return p
 
 
+@halves_in_float32
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

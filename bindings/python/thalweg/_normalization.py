@@ -1,6 +1,7 @@
 # _normalization.py: activations brought to a common mean and size, composed of other operators.
-"""Normalisation layers as functions. float32 and float64 keep their dtype, bool and integer inputs are
-computed as float64, complex dtypes raise DTypeError. Nothing waits."""
+"""Normalisation layers as functions. Floating dtypes keep their dtype (float16 and bfloat16 are computed in
+float32 and rounded once), bool and integer inputs are computed as float64, complex dtypes raise DTypeError.
+Nothing waits."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from thalweg import _C
 from thalweg._C import op
 from thalweg._inspection import finfo
-from thalweg._operations import as_floating, number_of, require_real, shape_of
+from thalweg._operations import as_floating, halves_in_float32, number_of, require_real, shape_of
 from thalweg._typing import Shape, Tensor
 
 _mean = op("mean")
@@ -20,6 +21,7 @@ _square = op("square")
 _var = op("var")
 
 
+@halves_in_float32
 def layer_norm(
     x: Tensor,
     /,
@@ -49,6 +51,7 @@ def layer_norm(
     return _affine(centred / _sqrt(_mean(_square(centred), axis=axes, keepdims=True) + eps), weight, bias)
 
 
+@halves_in_float32
 def rms_norm(
     x: Tensor, /, normalized_shape: Shape, weight: Tensor | None = None, *, eps: float | None = None
 ) -> Tensor:
@@ -75,6 +78,7 @@ class BatchNorm(NamedTuple):
     running_var: Tensor | None
 
 
+@halves_in_float32
 def batch_norm(
     x: Tensor,
     /,

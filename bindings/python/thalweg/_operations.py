@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import math
 import operator
@@ -71,9 +72,40 @@ def require_real(name: str, x: Any) -> _C.Tensor:
 
 
 def as_floating(name: str, x: Any) -> _C.Tensor:
-    """x, if its dtype is float32 or float64; bool and integers as float64, as for other functions of them."""
+    """x, if its dtype is floating; bool and integers as float64, as for other functions of them."""
     x = require_real(name, x)
     return x if x.dtype.kind == "real floating" else _C.op("astype")(x, dtype="float64")
+
+
+def _is_half(x: Any) -> bool:
+    return isinstance(x, _C.Tensor) and (x.dtype is _C.float16 or x.dtype is _C.bfloat16)
+
+
+def _cast_halves(x: Any) -> Any:
+    return _C.op("astype")(x, dtype="float32") if _is_half(x) else x
+
+
+def _round_to(result: Any, dtype: _C.DType) -> Any:
+    if isinstance(result, tuple):
+        return type(result)(*(_round_to(each, dtype) for each in result))
+    return _C.op("astype")(result, dtype=dtype) if isinstance(result, _C.Tensor) else result
+
+
+def halves_in_float32(function: Function) -> Function:
+    """A function that is composed of several operations, for tensors of float16 and bfloat16 too: they are
+    cast to float32 before and the results rounded once after, to the promoted dtype."""
+
+    @functools.wraps(function)
+    def in_float32(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        if not builtins.any(map(_is_half, given)):
+            return function(*args, **kwargs)
+        result = function(*map(_cast_halves, args), **{key: _cast_halves(x) for key, x in kwargs.items()})
+        dtypes = [x.dtype for x in given if isinstance(x, _C.Tensor) and "floating" in x.dtype.kind]
+        dtype = functools.reduce(_C.promote, dtypes)
+        return _round_to(result, dtype) if dtype is _C.float16 or dtype is _C.bfloat16 else result
+
+    return in_float32  # type: ignore[return-value]
 
 
 def axes_of(name: str, axis: Any, rank: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from thalweg import _C
 from thalweg._C import op
 from thalweg._inspection import iinfo
-from thalweg._operations import as_floating, require_real
+from thalweg._operations import as_floating, halves_in_float32, require_real
 from thalweg._typing import Any, Shape, Tensor
 from thalweg._windows import Windows, gather_windows, per_axis, windows_over
 
@@ -68,6 +68,7 @@ def max_pool2d(
     return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@halves_in_float32
 def avg_pool1d(
     x: Tensor,
     /,
@@ -80,7 +81,7 @@ def avg_pool1d(
 ) -> Tensor:
     """The mean of each window along the last axis.
 
-    x: (N, C, L) or (C, L); float32 and float64 keep their dtype, bool and integers are computed as float64.
+    x: (N, C, L) or (C, L); floating dtypes keep their dtype, bool and integers are computed as float64.
     stride, padding and ceil_mode: as in max_pool1d. Padding counts as zeros, and not at all where
     count_include_pad is False; what ceil_mode adds never counts.
 
@@ -94,6 +95,7 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
+@halves_in_float32
 def avg_pool2d(
     x: Tensor,
     /,

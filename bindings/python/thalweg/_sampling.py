@@ -96,7 +96,9 @@ def exponential(
     scale = number_of("exponential", "scale", scale, least=0)
     dtype = _C.dtype("float32" if dtype is None else dtype)
     if dtype.kind != "real floating":
-        raise _C.DTypeError(f"exponential: dtype {dtype} is not floating; use float32 or float64")
+        raise _C.DTypeError(
+            f"exponential: dtype {dtype} is not floating; use float32 or another floating dtype"
+        )
     values = _log1p(-uniform(shape, dtype="float64", device=device, generator=generator)) * -scale
     return values if dtype == "float64" else _astype(values, dtype=dtype)
 

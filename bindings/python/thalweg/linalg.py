@@ -15,7 +15,7 @@ from thalweg import _C
 from thalweg._C import LinAlgError, op
 from thalweg._inspection import finfo
 from thalweg._linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from thalweg._operations import axis_of, documented, require_tensor
+from thalweg._operations import axis_of, documented, halves_in_float32, require_tensor
 from thalweg._typing import Any, Axis, DTypeLike, Tensor
 
 _abs = op("abs")
@@ -253,6 +253,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     return _multiply(_expand_dims(x1, axis=-1), x2)
 
 
+@halves_in_float32
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of the vectors of 3 elements along an axis; the other axes broadcast.
 
@@ -450,7 +451,9 @@ def _extremum(name: str, sizes: Tensor, axis: Axis, keepdims: bool, *, largest: 
 
 
 def _require_floating(name: str, x: Any) -> Tensor:
-    if "floating" not in require_tensor(name, x).dtype.kind:
+    if require_tensor(name, x).dtype in ("float16", "bfloat16"):
+        raise _C.DTypeError(f'{name}: does not compute in {x.dtype}; cast with astype(x, "float32")')
+    if "floating" not in x.dtype.kind:
         raise _C.DTypeError(
             f'{name}: needs a floating or complex dtype, not {x.dtype}; cast with astype(x, "float64")'
         )

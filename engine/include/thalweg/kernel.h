@@ -52,6 +52,11 @@ class KernelContext {
         parallel_for_(parallel_for),
         runner_(runner) {}
 
+  /// The same call on other operands, which must outlive it.
+  KernelContext with_views(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
+    return {op_, attributes_, inputs, outputs, parallel_for_, runner_};
+  }
+
   const Op& op() const noexcept { return op_; }
   const Attributes& attributes() const noexcept { return attributes_; }
   std::size_t input_count() const noexcept { return inputs_.size(); }

@@ -63,6 +63,13 @@ class Scalar {
   double imaginary_ = 0;
 };
 
+/// The bits of `scalar`, rounded once, as `dtype`, which is float16 or bfloat16. Of a complex one the real
+/// part.
+std::uint16_t to_half(const Scalar& scalar, DType dtype) noexcept;
+
+/// The value of an element of `dtype`, which is float16 or bfloat16.
+float from_half(std::uint16_t bits, DType dtype) noexcept;
+
 /// The dtype of a Python scalar of `scalar`'s kind next to a tensor of dtype `other` (array API: the tensor's
 /// dtype wins within a kind; a float next to an integer tensor gives float64, an int next to bool gives
 /// int64; a complex number next to a real tensor gives the complex dtype of its precision).

@@ -12,26 +12,38 @@ namespace thalweg {
 namespace {
 
 // numpy.promote_types of row and column, in the order of the enumerators; the array API's tables are part of
-// it.
+// it. Half-precision dtypes differ from NumPy's: any integer keeps them, as in PyTorch.
 constexpr const char* kPromotion[kDTypeCount] = {
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128",
-    "int8 int8 int16 int32 int64 int16 int32 int64 float64 float32 float64 complex64 complex128",
-    "int16 int16 int16 int32 int64 int16 int32 int64 float64 float32 float64 complex64 complex128",
-    "int32 int32 int32 int32 int64 int32 int32 int64 float64 float64 float64 complex128 complex128",
-    "int64 int64 int64 int64 int64 int64 int64 int64 float64 float64 float64 complex128 complex128",
-    "uint8 int16 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128",
-    "uint16 int32 int32 int32 int64 uint16 uint16 uint32 uint64 float32 float64 complex64 complex128",
-    "uint32 int64 int64 int64 int64 uint32 uint32 uint32 uint64 float64 float64 complex128 complex128",
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128 float16 "
+    "bfloat16",
+    "int8 int8 int16 int32 int64 int16 int32 int64 float64 float32 float64 complex64 complex128 float16 "
+    "bfloat16",
+    "int16 int16 int16 int32 int64 int16 int32 int64 float64 float32 float64 complex64 complex128 "
+    "float16 bfloat16",
+    "int32 int32 int32 int32 int64 int32 int32 int64 float64 float64 float64 complex128 complex128 "
+    "float16 bfloat16",
+    "int64 int64 int64 int64 int64 int64 int64 int64 float64 float64 float64 complex128 complex128 "
+    "float16 bfloat16",
+    "uint8 int16 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128 "
+    "float16 bfloat16",
+    "uint16 int32 int32 int32 int64 uint16 uint16 uint32 uint64 float32 float64 complex64 complex128 "
+    "float16 bfloat16",
+    "uint32 int64 int64 int64 int64 uint32 uint32 uint32 uint64 float64 float64 complex128 complex128 "
+    "float16 bfloat16",
     "uint64 float64 float64 float64 float64 uint64 uint64 uint64 uint64 float64 float64 complex128 "
-    "complex128",
+    "complex128 float16 bfloat16",
     "float32 float32 float32 float64 float64 float32 float32 float64 float64 float32 float64 complex64 "
-    "complex128",
+    "complex128 float32 float32",
     "float64 float64 float64 float64 float64 float64 float64 float64 float64 float64 float64 complex128 "
-    "complex128",
-    "complex64 complex64 complex64 complex128 complex128 complex64 complex64 complex128 complex128 complex64 "
-    "complex128 complex64 complex128",
+    "complex128 float64 float64",
+    "complex64 complex64 complex64 complex128 complex128 complex64 complex64 complex128 complex128 "
+    "complex64 complex128 complex64 complex128 complex64 complex64",
     "complex128 complex128 complex128 complex128 complex128 complex128 complex128 complex128 complex128 "
-    "complex128 complex128 complex128 complex128",
+    "complex128 complex128 complex128 complex128 complex128 complex128",
+    "float16 float16 float16 float16 float16 float16 float16 float16 float16 float32 float64 complex64 "
+    "complex128 float16 float32",
+    "bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 float32 float64 "
+    "complex64 complex128 float32 bfloat16",
 };
 
 DType dtype_at(int index) { return static_cast<DType>(index); }
@@ -86,8 +98,23 @@ TEST(DType, ComplexDTypesAndTheirParts) {
   EXPECT_TRUE(is_inexact(DType::float32) && !is_complex(DType::float64) && !is_inexact(DType::int64));
 }
 
+TEST(DType, HalvesAreRealAndFloating) {
+  for (DType dtype : {DType::float16, DType::bfloat16}) {
+    EXPECT_TRUE(is_half(dtype) && is_floating(dtype) && is_inexact(dtype) && is_numeric(dtype));
+    EXPECT_FALSE(is_complex(dtype) || is_integer(dtype));
+    EXPECT_EQ(item_size(dtype), 2);
+    EXPECT_EQ(real_dtype(dtype), dtype);
+    EXPECT_EQ(complex_dtype(dtype), DType::complex64);
+    EXPECT_TRUE(can_promote(dtype, DType::int64));
+    EXPECT_EQ(promote_scalar(dtype, Scalar(1.5)), dtype);
+    EXPECT_EQ(promote_scalar(dtype, Scalar(3)), dtype);
+  }
+  EXPECT_FALSE(is_half(DType::complex128));
+}
+
 TEST(DType, ItemSizesAreThoseOfTheCppTypes) {
   for (int i = 0; i < kDTypeCount; ++i) {
+    if (is_half(dtype_at(i))) continue;
     visit_dtype(dtype_at(i), [&]<class T>() { EXPECT_EQ(item_size(dtype_at(i)), sizeof(T)); });
   }
 }
