@@ -291,6 +291,12 @@ struct Square {
     return Multiply{}(x, x);
   }
 };
+struct Cube {
+  template <class T>
+  THALWEG_HD T operator()(T x) const {
+    return x * x * x;
+  }
+};
 /// Integers: 1 / x rounded towards zero; 0 gives what the infinite quotient converts to.
 struct Reciprocal {
   template <class T>

@@ -60,7 +60,12 @@ void import_ml_dtypes() {
 std::int64_t to_integer(PyObject* object) {
   const py::object index = checked(PyNumber_Index(object));
   const std::int64_t value = PyLong_AsLongLong(index.ptr());
-  if (value == -1 && PyErr_Occurred()) throw_python_error();
+  if (value == -1 && PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw_python_error();
+    PyErr_Clear();
+    raise_python(PyExc_OverflowError,
+                 "integer " + std::string(py::str(index)) + " does not fit in 64 bits (int64)");
+  }
   return value;
 }
 
@@ -246,14 +251,16 @@ DType to_dtype(PyObject* object) {
   if (py::isinstance<DTypeValue>(object)) return py::handle(object).cast<DTypeValue&>().dtype;
   const std::string numpy_name = numpy_dtype_name(object);
   if (!numpy_name.empty()) return parse_dtype(numpy_name);
-  throw DTypeError("expected a dtype or its name, not " + type_name(object));
+  const char* hint = PyLong_Check(object) ? "; the sizes of several axes go in one tuple, as (2, 3)" : "";
+  throw DTypeError("expected a dtype or its name, not " + type_name(object) + hint);
 }
 
 Device to_device(PyObject* object) {
   if (object == nullptr || object == Py_None) return {};
   if (py::isinstance<DeviceValue>(object)) return py::handle(object).cast<DeviceValue&>().device;
   if (PyUnicode_Check(object)) return parse_device(text_of(object));
-  throw DeviceError("expected a Device or a name such as \"cpu:0\", not " + type_name(object));
+  const char* hint = py::isinstance<DTypeValue>(object) ? "; astype changes the dtype" : "";
+  throw DeviceError("expected a Device or a name such as \"cpu:0\", not " + type_name(object) + hint);
 }
 
 Dims to_dims(PyObject* object) {

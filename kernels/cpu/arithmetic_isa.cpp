@@ -18,6 +18,7 @@ void fill_unary_rows(ElementwiseTable& table) {
   fill_unary<Sign>(row(table, UnaryFn::sign), NumericTypes{});
   fill_unary<Square>(row(table, UnaryFn::square), NumericTypes{});
   fill_unary<Reciprocal>(row(table, UnaryFn::reciprocal), NumericTypes{});
+  fill_unary<Cube>(table.cube, FloatingTypes{});
   fill_unary<BitwiseInvert>(row(table, UnaryFn::bitwise_invert), IntegerTypes{});
   fill_unary<BitwiseInvert>(row(table, UnaryFn::bitwise_invert), BoolTypes{});
   constexpr UnaryFn roundings[] = {UnaryFn::floor, UnaryFn::ceil, UnaryFn::trunc, UnaryFn::round};

@@ -74,6 +74,9 @@ struct ElementwiseTable {
   Loop compare_uint64_int64[static_cast<int>(CompareFn::count)];
   Loop compare_int64_uint64[static_cast<int>(CompareFn::count)];
   Loop clip[kLoopDTypes];
+  /// x^3 and x^0.5, of floating dtypes.
+  Loop cube[kLoopDTypes];
+  Loop half_power[kLoopDTypes];
   /// By log2 of the item size: condition ? x : y, whatever the bits mean.
   Loop where[5];
   /// By dtype of the input, then of the output.

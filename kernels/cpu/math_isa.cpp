@@ -1,6 +1,6 @@
 // math_isa.cpp: inner loops of roots, roundings and transcendental functions, compiled once per instruction
-// set. Errors are at most one unit in the last place (SLEEF's u10 functions), two of tanh.
-#include "kernels/cpu/vector_math.h"
+// set. Errors are at most one unit in the last place (SLEEF's u10 functions), two of tanh and erf.
+#include "kernels/cpu/float32_functions.h"
 
 namespace thalweg::cpu::THALWEG_ISA {
 namespace {
@@ -54,8 +54,8 @@ THALWEG_SLEEF_UNARY(RawCosh, cosh, u10)
 THALWEG_SLEEF_UNARY(RawAsinh, asinh, u10)
 THALWEG_SLEEF_UNARY(RawAcosh, acosh, u10)
 THALWEG_SLEEF_UNARY(RawAtanh, atanh, u10)
-THALWEG_SLEEF_UNARY(Erf, erf, u10)
-THALWEG_SLEEF_UNARY(Erfc, erfc, u15)
+THALWEG_SLEEF_UNARY(SleefErf, erf, u10)
+THALWEG_SLEEF_UNARY(SleefErfc, erfc, u15)
 THALWEG_SLEEF_BINARY(RawPow, pow, u10)
 THALWEG_SLEEF_BINARY(Atan2, atan2, u10)
 THALWEG_SLEEF_BINARY(Hypot, hypot, u05)
@@ -124,7 +124,20 @@ using Exp = Repaired<RawExp, LibmExp>;
 using Log1p = Repaired<RawLog1p, LibmLog1p>;
 using RepairedAsinh = Repaired<RawAsinh, LibmAsinh>;
 using Acosh = Repaired<RawAcosh, LibmAcosh>;
-using Pow = Repaired<RawPow, LibmPow>;
+using RepairedPow = Repaired<RawPow, LibmPow>;
+
+struct Pow {
+  using F32 = FloatPow<RepairedPow::F32>;
+  using F64 = RepairedPow::F64;
+};
+struct Erf {
+  using F32 = FloatErf;
+  using F64 = SleefErf::F64;
+};
+struct Erfc {
+  using F32 = FloatErfc;
+  using F64 = SleefErfc::F64;
+};
 
 /// sinh and cosh, which lose accuracy before they overflow: lanes beyond a limit are computed one by one.
 template <class Raw, class Libm>
@@ -255,32 +268,14 @@ struct Silu {
   using F64 = SiluOf<Sigmoid::F64>;
 };
 
-/// x times half of erfc(-x / sqrt(2)). In float32 that half is exp(-x * x / 2) t P(t) for t = 1 / (1 + p |x| /
-/// sqrt(2)), with the p of Abramowitz and Stegun (7.1.26) and P the interpolation at Chebyshev's nodes in t, right
-/// to 1.2e-8.
+/// x times half of erfc(-x / sqrt(2)).
 struct Gelu {
-  struct F32 {
-    using Lanes = Float32Lanes;
-    using Vector = Lanes::Vector;
-    static THALWEG_HD Vector apply(Vector x) {
-      const Vector zero = Lanes::splat(0);
-      const Vector one = Lanes::splat(1);
-      const Vector largest = Lanes::splat(60);  // from here on the half is 0
-      const Vector size = x < zero ? -x : x;
-      const Vector bounded = size > largest ? largest : size;
-      const Vector t = one / (one + bounded * Lanes::splat(0.3275911f * 0.70710678f));
-      constexpr float coefficients[] = {0.09241174f, 0.092411734f, 0.087454006f, 0.07750287f, 0.06394999f, 0.04308088f, 0.046008456f, -0.027545474f, 0.06946355f, -0.05964213f, 0.01490437f};
-      Vector half = Lanes::splat(coefficients[10]);
-      for (int i = 9; i >= 0; --i) half = half * t + Lanes::splat(coefficients[i]);
-      half = half * t * RawExp::F32::apply(bounded * bounded * Lanes::splat(-0.5f));
-      const Vector part = bounded * half;
-      return x < zero ? -part : x - part;
-    }
-  };
+  using F32 = FloatGelu;
   struct F64 {
     using Lanes = Float64Lanes;
     using Vector = Lanes::Vector;
     static THALWEG_HD Vector apply(Vector x) {
+      // Below it that half is 0, and infinity times 0 would be nan.
       const Vector lowest = Lanes::splat(-60);
       const Vector bounded = x < lowest ? lowest : x;
       return bounded * Lanes::splat(0.5) * Erfc::F64::apply(x * Lanes::splat(-0.70710678118654752));
@@ -386,6 +381,16 @@ struct Sqrt {
   };
 };
 
+/// x^0.5: unlike the square root, 0 for -0 and infinity for minus infinity.
+template <class Root>
+struct HalfPowerOf {
+  using Lanes = typename Root::Lanes;
+  static THALWEG_HD typename Lanes::Vector apply(typename Lanes::Vector x) {
+    const auto infinity = Lanes::splat(static_cast<typename Lanes::Element>(__builtin_inff()));
+    return Root::apply(x == -infinity ? infinity : x + Lanes::splat(0));
+  }
+};
+
 template <class F>
 void fill(ElementwiseTable& table, UnaryFn fn) {
   Loop* row = table.unary[static_cast<int>(fn)];
@@ -434,6 +439,8 @@ void fill_math(ElementwiseTable& table) {
   fill<Atan2>(table, BinaryFn::atan2);
   fill<Hypot>(table, BinaryFn::hypot);
   fill<LogAddExp>(table, BinaryFn::logaddexp);
+  table.half_power[kLoopIndex<float>] = vector_unary_loop<HalfPowerOf<Sqrt::F32>>;
+  table.half_power[kLoopIndex<double>] = vector_unary_loop<HalfPowerOf<Sqrt::F64>>;
 }
 
 }  // namespace thalweg::cpu::THALWEG_ISA

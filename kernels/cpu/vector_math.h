@@ -32,12 +32,31 @@ namespace thalweg::cpu {
 // Unnamed, so that each instruction set keeps its own copy.
 namespace {
 
-/// A vector of float32: its type, and whether any lane's size is above a limit (NaN is not).
+/// A vector of T with the bytes of `Vector`, or a T where that is one number.
+template <class T, class Vector>
+struct SameSizeOf {
+  typedef T type __attribute__((vector_size(sizeof(Vector))));
+};
+template <>
+struct SameSizeOf<uint32_t, float> {
+  using type = uint32_t;
+};
+template <>
+struct SameSizeOf<uint64_t, double> {
+  using type = uint64_t;
+};
+template <class T, class Vector>
+using SameSize = typename SameSizeOf<T, Vector>::type;
+
+
+/// A vector of float32: its type, a * b + c (fused where the processor can), and whether any lane's size is
+/// above a limit (NaN is not).
 struct Float32Lanes {
   using Element = float;
 #if defined(__AVX512F__)
   using Vector = __m512;
   static THALWEG_HD Vector splat(float x) { return _mm512_set1_ps(x); }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     return _mm512_cmp_ps_mask(_mm512_abs_ps(x), splat(limit), _CMP_GT_OQ) != 0;
   }
@@ -50,6 +69,7 @@ struct Float32Lanes {
 #elif defined(__AVX2__)
   using Vector = __m256;
   static THALWEG_HD Vector splat(float x) { return _mm256_set1_ps(x); }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     Vector size = _mm256_andnot_ps(splat(-0.0f), x);
     return _mm256_movemask_ps(_mm256_cmp_ps(size, splat(limit), _CMP_GT_OQ)) != 0;
@@ -67,6 +87,7 @@ struct Float32Lanes {
 #elif defined(__SSE2__)
   using Vector = __m128;
   static THALWEG_HD Vector splat(float x) { return _mm_set1_ps(x); }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     Vector size = _mm_andnot_ps(splat(-0.0f), x);
     return _mm_movemask_ps(_mm_cmpgt_ps(size, splat(limit))) != 0;
@@ -74,9 +95,11 @@ struct Float32Lanes {
 #else
   using Vector = float;
   static THALWEG_HD Vector splat(float x) { return x; }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
   static THALWEG_HD bool any_beyond(Vector x, float limit) { return fabsf(x) > limit; }
 #endif
   static constexpr int width = sizeof(Vector) / sizeof(float);
+  using Bits = SameSize<uint32_t, Vector>;
 };
 
 /// As Float32Lanes, of float64.
@@ -85,6 +108,7 @@ struct Float64Lanes {
 #if defined(__AVX512F__)
   using Vector = __m512d;
   static THALWEG_HD Vector splat(double x) { return _mm512_set1_pd(x); }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_pd(a, b, c); }
   static THALWEG_HD bool any_beyond(Vector x, double limit) {
     return _mm512_cmp_pd_mask(_mm512_abs_pd(x), splat(limit), _CMP_GT_OQ) != 0;
   }
@@ -97,6 +121,7 @@ struct Float64Lanes {
 #elif defined(__AVX2__)
   using Vector = __m256d;
   static THALWEG_HD Vector splat(double x) { return _mm256_set1_pd(x); }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_pd(a, b, c); }
   static THALWEG_HD bool any_beyond(Vector x, double limit) {
     Vector size = _mm256_andnot_pd(splat(-0.0), x);
     return _mm256_movemask_pd(_mm256_cmp_pd(size, splat(limit), _CMP_GT_OQ)) != 0;
@@ -113,6 +138,7 @@ struct Float64Lanes {
 #elif defined(__SSE2__)
   using Vector = __m128d;
   static THALWEG_HD Vector splat(double x) { return _mm_set1_pd(x); }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
   static THALWEG_HD bool any_beyond(Vector x, double limit) {
     Vector size = _mm_andnot_pd(splat(-0.0), x);
     return _mm_movemask_pd(_mm_cmpgt_pd(size, splat(limit))) != 0;
@@ -120,9 +146,11 @@ struct Float64Lanes {
 #else
   using Vector = double;
   static THALWEG_HD Vector splat(double x) { return x; }
+  static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
   static THALWEG_HD bool any_beyond(Vector x, double limit) { return fabs(x) > limit; }
 #endif
   static constexpr int width = sizeof(Vector) / sizeof(double);
+  using Bits = SameSize<uint64_t, Vector>;
 };
 
 template <class Lanes>
@@ -134,6 +162,24 @@ THALWEG_HD typename Lanes::Vector load(const typename Lanes::Element* source) {
 template <class Lanes>
 THALWEG_HD void store(typename Lanes::Element* target, typename Lanes::Vector vector) {
   __builtin_memcpy(target, &vector, sizeof vector);
+}
+
+/// The same bytes as another type.
+template <class To, class From>
+THALWEG_HD To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+/// c[0] + c[1] x + c[2] x^2 + ...
+template <class Lanes, int N>
+THALWEG_HD typename Lanes::Vector polynomial(typename Lanes::Vector x,
+                                             const typename Lanes::Element (&coefficients)[N]) {
+  auto sum = Lanes::splat(coefficients[N - 1]);
+  for (int i = N - 2; i >= 0; --i) sum = Lanes::multiply_add(sum, x, Lanes::splat(coefficients[i]));
+  return sum;
 }
 
 /// Up to a vector's worth of elements at `step` bytes; nobody reads what becomes of the other lanes.
@@ -189,12 +235,18 @@ void vector_binary_loop(char* const* data, const int64_t* steps, int64_t count) 
   using Element = typename Lanes::Element;
   constexpr int64_t item = sizeof(Element);
   int64_t done = 0;
-  if (steps[0] == item && steps[1] == item && steps[2] == item) {
+  // A dense operand, or one number for all.
+  const bool dense_a = steps[1] == item;
+  const bool dense_b = steps[2] == item;
+  if (steps[0] == item && (dense_a || steps[1] == 0) && (dense_b || steps[2] == 0)) {
     Element* out = reinterpret_cast<Element*>(data[0]);
     const Element* a = reinterpret_cast<const Element*>(data[1]);
     const Element* b = reinterpret_cast<const Element*>(data[2]);
+    const auto fixed_a = Lanes::splat(*a);
+    const auto fixed_b = Lanes::splat(*b);
     for (; done + Lanes::width <= count; done += Lanes::width) {
-      store<Lanes>(out + done, F::apply(load<Lanes>(a + done), load<Lanes>(b + done)));
+      store<Lanes>(out + done, F::apply(dense_a ? load<Lanes>(a + done) : fixed_a,
+                                        dense_b ? load<Lanes>(b + done) : fixed_b));
     }
   }
   while (done < count) {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit as _atexit
 import os as _os
+import sys as _sys
 
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
 from thalweg import _C, fft, linalg
@@ -63,6 +64,7 @@ from thalweg._neural import *
 from thalweg._neural import __all__ as _neural_all
 from thalweg._normalization import *
 from thalweg._normalization import __all__ as _normalization_all
+from thalweg._other_names import missing as _missing
 from thalweg._padding import *
 from thalweg._padding import __all__ as _padding_all
 from thalweg._pooling import *
@@ -128,3 +130,7 @@ __all__ = [
     *_sets_all,
     *_sorting_all,
 ]
+
+
+def __getattr__(name: str) -> object:
+    raise _missing(_sys.modules[__name__], name)

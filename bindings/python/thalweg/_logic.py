@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from thalweg._C import op
-from thalweg._operations import documented
+from thalweg._operations import documented, number_of
 from thalweg._typing import Operand, Tensor
 
 _logical_not = op("logical_not")
@@ -28,6 +28,8 @@ _isinf = op("isinf")
 _isfinite = op("isfinite")
 _signbit = op("signbit")
 _where = op("where")
+_all = op("all")
+_astype = op("astype")
 
 
 @documented(_logical_not)
@@ -201,7 +203,43 @@ def where(condition: Operand, x1: Operand, x2: Operand, /) -> Tensor:
     return _where(condition, x1, x2)
 
 
+def isclose(x1: Operand, x2: Operand, /, rtol: float = 1e-05, atol: float = 1e-08, *, equal_nan: bool = False) -> Tensor:
+    """True where abs(x1 - x2) <= atol + rtol * abs(x2), or both are the same infinity. nan is close to
+    nothing, or to nan with equal_nan. Operands broadcast.
+
+    Raises ValueError for a tolerance that is negative or not finite and ShapeError for shapes that do not
+    broadcast. NumPy's isclose.
+
+    >>> tw.isclose(tw.asarray([1.0, 2.0]), tw.asarray([1.000001, 2.1]))
+    tensor([ True, False])
+    """
+    rtol = number_of("isclose", "rtol", rtol, 0)
+    atol = number_of("isclose", "atol", atol, 0)
+    equal = _equal(x1, x2)
+    x1, x2 = _with_differences(x1), _with_differences(x2)
+    distance = abs(x1 - x2)
+    # An infinity is as far from all other numbers as the tolerance is wide.
+    close = equal | ((distance <= abs(x2) * rtol + atol) & _isfinite(distance))
+    return close | ((x1 != x1) & (x2 != x2)) if equal_nan else close
+
+
+def _with_differences(x: Operand) -> Operand:
+    """Integers as float64: the difference of unsigned ones may wrap."""
+    return _astype(x, dtype="float64") if isinstance(x, Tensor) and "floating" not in x.dtype.kind else x
+
+
+def allclose(x1: Operand, x2: Operand, /, rtol: float = 1e-05, atol: float = 1e-08, *, equal_nan: bool = False) -> Tensor:
+    """A 0-d tensor: True if isclose is everywhere, with the same errors as it raises. NumPy's allclose, but
+    that it does not wait.
+
+    >>> bool(tw.allclose(tw.asarray([1.0, 2.0]), tw.asarray([1.000001, 2.000001])))
+    True
+    """
+    return _all(isclose(x1, x2, rtol, atol, equal_nan=equal_nan))
+
+
 __all__ = [
+    "allclose",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -211,6 +249,7 @@ __all__ = [
     "equal",
     "greater",
     "greater_equal",
+    "isclose",
     "isfinite",
     "isinf",
     "isnan",

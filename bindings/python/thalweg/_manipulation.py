@@ -31,7 +31,9 @@ _sum = op("sum")
 _min = op("min")
 
 
-def _tensors(name: str, arrays: Sequence[Operand]) -> list[Tensor]:
+def _tensors(name: str, arrays: Sequence[Operand], axis: object) -> list[Tensor]:
+    if isinstance(axis, Tensor):
+        raise _C.DTypeError(f"{name}: axis is a tensor; the tensors to join go in one list: {name}([a, b])")
     if isinstance(arrays, Tensor):
         arrays = builtins.list(arrays)
     if not isinstance(arrays, (list, tuple)):
@@ -200,7 +202,7 @@ def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    tensors = _tensors("concat", arrays)
+    tensors = _tensors("concat", arrays, axis)
     if axis is None:
         return _concat(*(_reshape(each, shape=-1) for each in tensors), axis=0)
     return _concat(*tensors, axis=axis)
@@ -216,7 +218,7 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    tensors = _tensors("stack", arrays)
+    tensors = _tensors("stack", arrays, axis)
     if not tensors:
         raise _C.ShapeError("stack: needs at least one tensor")
     axis = axis_of("stack", axis, tensors[0].ndim + 1)

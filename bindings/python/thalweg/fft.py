@@ -248,3 +248,7 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__name__"]

@@ -499,3 +499,7 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__name__"]

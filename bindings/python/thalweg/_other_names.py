@@ -1,0 +1,61 @@
+# _other_names.py: what NumPy and PyTorch call things that have another name here.
+"""Hints for names that the package does not have."""
+
+from __future__ import annotations
+
+import difflib
+from types import ModuleType
+
+#: NumPy's and PyTorch's names, and what to write instead.
+_INSTEAD = {
+    "absolute": "abs",
+    "amax": "max",
+    "amin": "min",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "array": "asarray",
+    "bitwise_not": "bitwise_invert",
+    "cat": "concat",
+    "concatenate": "concat",
+    "cuda": 'x.to("cuda")',
+    "dot": "matmul, vecdot or tensordot",
+    "float_power": "pow",
+    "gather": "take_along_axis",
+    "hstack": "concat(..., axis=1)",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "mod": "remainder",
+    "multinomial": "choice",
+    "mul": "multiply",
+    "ndarray": "Tensor",
+    "neg": "negative",
+    "norm": "linalg.vector_norm or linalg.matrix_norm",
+    "power": "pow",
+    "randperm": "permutation",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+    "scatter": "put_along_axis",
+    "seed": "manual_seed",
+    "sub": "subtract",
+    "swapaxes": "permute_dims or moveaxis",
+    "transpose": "permute_dims",
+    "true_divide": "divide",
+    "unique": "unique_values, unique_counts, unique_inverse or unique_all",
+    "unsqueeze": "expand_dims",
+    "vstack": "concat(..., axis=0)",
+}
+
+
+def missing(module: ModuleType, name: str) -> AttributeError:
+    """The error for a name that a module of the package lacks, with what to write instead where that is
+    known."""
+    text = f"module {module.__name__!r} has no attribute {name!r}"
+    instead = _INSTEAD.get(name, "")
+    if not instead or not hasattr(module, instead) and instead.isidentifier():
+        instead = " or ".join(difflib.get_close_matches(name, module.__all__, cutoff=0.8))
+    return AttributeError(f"{text}; write {instead}" if instead else text)

@@ -1,0 +1,126 @@
+// float32_functions.h: functions of float32 vectors that SLEEF's are too slow for: pow, erf, erfc and gelu.
+#pragma once
+
+#include "kernels/cpu/double_lanes.h"
+
+namespace thalweg::cpu {
+// Unnamed, so that each instruction set keeps its own copy.
+namespace {
+
+using Floats = Float32Lanes::Vector;
+
+THALWEG_HD Floats floats(float x) { return Float32Lanes::splat(x); }
+THALWEG_HD Floats size_of(Floats x) { return x < floats(0) ? -x : x; }
+
+/// x^y = 2^(y log2 x), for x above 0 and a finite y. Other lanes are `Other`'s.
+template <class Other>
+struct FloatPow {
+  using Lanes = Float32Lanes;
+  static THALWEG_HD Doubles of(Doubles x, Doubles y) {
+    const Doubles limit = Float64Lanes::splat(200);  // beyond it the result is 0 or infinite
+    Doubles exponent = y * log2_in_double(x);
+    exponent = exponent > limit ? limit : exponent;
+    return exp2_in_double(exponent < -limit ? -limit : exponent);
+  }
+  static THALWEG_HD Floats apply(Floats x, Floats y) {
+    const Widened base = widen(x);
+    const Widened exponent = widen(y);
+    const Floats power = narrow({of(base.low, exponent.low), of(base.high, exponent.high)});
+    const Floats largest = floats(__FLT_MAX__);
+    const Floats zero = floats(0);
+    const Floats one = floats(1);
+    // 1 where a lane is not to be computed here; NaN is not.
+    const Floats others = x > zero && x <= largest && size_of(y) <= largest ? zero : one;
+    if (__builtin_expect(!Lanes::any_beyond(others, 0), 1)) return power;
+    return others == zero ? power : Other::apply(x, y);
+  }
+};
+
+/// 2^x for x from -300 to 127, to 1.2 units in the last place, times `factor`; subnormal results are rounded
+/// once.
+THALWEG_HD Floats times_exp2(Floats factor, Floats x) {
+  using Bits = Float32Lanes::Bits;
+  const Floats shift = floats(0x1.8p23f);  // as in exp2_in_double
+  const Floats shifted = x + shift;
+  const Floats power = polynomial<Float32Lanes>(
+      x - (shifted - shift), {1.0f, 0.6931471824645996f, 0.24022650718688965f, 0.05550327152013779f,
+                              0.009618056938052177f, 0.0013400427997112274f, 0.00015461444854736328f});
+  // Two factors, as the whole power may be too small for one.
+  const Floats half = floats(0.5f) * (shifted - shift) + shift;
+  const Floats first = bits_as<Floats>((bits_as<Bits>(half) << 23) + 0x3f800000u);
+  const Floats second =
+      bits_as<Floats>(((bits_as<Bits>(shifted) - bits_as<Bits>(half)) << 23) + 0x3f800000u);
+  return factor * power * first * second;
+}
+
+/// Up to 0.875 x + x P(x^2), from there on 1 - 2^Q(|x|).
+struct FloatErf {
+  using Lanes = Float32Lanes;
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats largest = floats(4);  // 1 from here on
+    const Floats size = size_of(x);
+    const Floats bounded = size > largest ? largest : size;
+    const Floats square = x * x;
+    const Floats slope = polynomial<Lanes>(square, {0.12837915122509003f, -0.3761255443096161f,
+                                                    0.11282496899366379f, -0.026792947202920914f,
+                                                    0.005034370813518763f, -0.0006214585155248642f});
+    const Floats inner = Lanes::multiply_add(x, slope, x);
+    const Floats exponent = polynomial<Lanes>(
+        bounded, {0.00045467133168131113f, -1.630561113357544f, -0.9115559458732605f, -0.15880011022090912f,
+                  0.03811602666974068f, -0.0068676406517624855f, 0.0008615075494162738f,
+                  -6.653598393313587e-05f, 2.367627530475147e-06f});
+    const Floats outer = floats(1) - times_exp2(floats(1), exponent);
+    const Floats signed_outer = x < floats(0) ? -outer : outer;
+    return size < floats(0.875f) ? inner : signed_outer;
+  }
+};
+
+/// exp(-x^2) P((|x| - 4) / (|x| + 4)), and 2 less that for negative x.
+struct FloatErfc {
+  using Lanes = Float32Lanes;
+  static THALWEG_HD Doubles of(Doubles size) {
+    const Doubles four = Float64Lanes::splat(4);
+    const Doubles scaled = polynomial<Float64Lanes>(
+        (size - four) / (size + four),
+        {0.13699945761997312, -0.25906804949431506, 0.21871968118828022, -0.16425777723372464,
+         0.10896310243022009, -0.06310845842415198, 0.03129969310736315, -0.012839209975561034,
+         0.004059387200668877, -0.0008157492223062699, -2.9617792302550497e-05, 0.00010094824503250691});
+    const Doubles log2_e = Float64Lanes::splat(1.4426950408889634);
+    return scaled * exp2_in_double(-(size * size * log2_e));
+  }
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats largest = floats(11);  // 0 from here on
+    const Floats size = size_of(x);
+    const Widened wide = widen(size > largest ? largest : size);
+    const Widened sign = widen(x < floats(0) ? floats(1) : floats(0));
+    const Doubles two = Float64Lanes::splat(2);
+    const auto signed_of = [&](Doubles value, Doubles negative) {
+      return negative > Float64Lanes::splat(0) ? two - of(value) : of(value);
+    };
+    return narrow({signed_of(wide.low, sign.low), signed_of(wide.high, sign.high)});
+  }
+};
+
+/// x times the normal distribution function, which is exp(-x^2 / 2) P((|x| - 3) / (|x| + 3)) for negative x
+/// and 1 less that of -x for others.
+struct FloatGelu {
+  using Lanes = Float32Lanes;
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats zero = floats(0);
+    const Floats three = floats(3);
+    const Floats largest = floats(20);  // P's factor is 0 from here on
+    const Floats size = size_of(x);
+    const Floats bounded = size > largest ? largest : size;
+    const Floats scaled = polynomial<Lanes>(
+        (bounded - three) / (bounded + three),
+        {0.12151394784450531f, -0.20640261471271515f, 0.12322501838207245f, -0.04621325433254242f,
+         0.0061322362162172794f, 0.0029044789262115955f, -0.00098437222186476f, -0.000339674559654668f,
+         0.0001162496191682294f, 5.415194027591497e-05f});
+    const Floats half_log2_e = floats(0.72134752f);
+    const Floats part = times_exp2(bounded * scaled, -(bounded * bounded * half_log2_e));
+    return x < zero ? -part : x - part;
+  }
+};
+
+}  // namespace
+}  // namespace thalweg::cpu
