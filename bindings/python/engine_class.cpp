@@ -107,10 +107,10 @@ void add_life(Class& type) {
            }),
            "Options: as the class says.");
   type.def("__enter__", [](std::shared_ptr<EngineHandle> self) {
-    push_current_engine(self);
+    enter_engine(self);
     return self;
   });
-  type.def("__exit__", [](EngineHandle&, const py::args&) { pop_current_engine(); });
+  type.def("__exit__", [](const EngineHandle& self, const py::args&) { leave_engine(self); });
   type.def(
       "close",
       [](EngineHandle& self) {
@@ -353,7 +353,8 @@ void add_engine_class(py::module_& module) {
   Class type(
       module, "Engine",
       R"(One independent engine. `with engine:` makes it the one that creation functions use; operators use the engine
-of their operands. It lives until close() or the end of the process, since tensors need it.
+of their operands. The block is that of its thread or asyncio task: others keep their own engine. It lives until
+close() or the end of the process, since tensors need it.
 
 Options: mode ("threaded", "caller" or "sync"), num_threads, cpu_devices, max_operators_in_flight, max_bytes_in_flight,
 memory_limit, cache_limit, run_inline, name; without one the environment's value counts. Raises ArgumentError for
@@ -369,7 +370,7 @@ another option and ValueError or DTypeError for a value that it does not take.
   add_control(type);
   add_inspection(type);
   module.def("current_engine", current_engine_handle,
-             "The engine that creation functions of this thread use.");
+             "The engine that creation functions use in this thread or asyncio task.");
   module.def("sync_count", sync_count, "Blocking reads so far that had to wait.");
   module.def(
       "get_sync_policy", [] { return policy_name(sync_policy()); },
@@ -391,8 +392,9 @@ another option and ValueError or DTypeError for a value that it does not take.
       [] {
         reset_callback_lane_after_fork();
         reset_sites_after_fork();
+        remember_main_thread();
       },
-      "Forgets threads that a forked child does not have.");
+      "Forgets threads that a forked child does not have, and knows its own as the main one.");
   module.def(
       "current_site", [] { return describe_site(current_site()); },
       "The caller's \"file:line\", as errors name it.");

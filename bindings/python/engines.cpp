@@ -72,9 +72,52 @@ State& state() {
   return *instance;
 }
 
-thread_local std::vector<std::shared_ptr<EngineHandle>>* current_stack = nullptr;
+/// One `with engine:`, and those around it.
+struct Scope {
+  std::shared_ptr<EngineHandle> engine;
+  std::shared_ptr<const Scope> outer;
+};
+using ScopePointer = std::shared_ptr<const Scope>;
+constexpr const char* kScopeCapsule = "thalweg.scope";
 
-int released_calls = 0;  // GIL
+/// The context variable that holds the innermost scope, in a capsule, or None: each thread and each
+/// asyncio task has its own. Null until the first `with engine:`. GIL.
+PyObject* scope_variable = nullptr;
+
+ScopePointer current_scope() {
+  if (scope_variable == nullptr) [[likely]]
+    return nullptr;
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(scope_variable, Py_None, &value) != 0) throw_python_error();
+  const py::object owned = py::reinterpret_steal<py::object>(value);
+  if (owned.is_none()) return nullptr;
+  return *static_cast<const ScopePointer*>(PyCapsule_GetPointer(value, kScopeCapsule));
+}
+
+void set_current_scope(ScopePointer scope) {
+  if (scope_variable == nullptr) {
+    scope_variable = checked(PyContextVar_New(kScopeCapsule, nullptr)).release().ptr();
+  }
+  py::object value = py::none();
+  if (scope != nullptr) {
+    auto owner = std::make_unique<ScopePointer>(std::move(scope));
+    value = checked(PyCapsule_New(owner.get(), kScopeCapsule, [](PyObject* capsule) {
+      delete static_cast<ScopePointer*>(PyCapsule_GetPointer(capsule, kScopeCapsule));
+    }));
+    static_cast<void>(owner.release());
+  }
+  checked(PyContextVar_Set(scope_variable, value.ptr()));
+}
+
+/// `scope` without its innermost entry of `engine`: tasks and generators may leave theirs in any order.
+ScopePointer without(const ScopePointer& scope, const EngineHandle& engine) {
+  if (scope == nullptr) return nullptr;
+  if (scope->engine.get() == &engine) return scope->outer;
+  return std::make_shared<const Scope>(Scope{scope->engine, without(scope->outer, engine)});
+}
+
+/// Set when the module is imported: asking Python later could let go of the GIL in the midst of it.
+unsigned long main_thread = 0;
 std::atomic<std::uint64_t> syncs{0};
 std::atomic<SyncPolicy> policy{SyncPolicy::allow};
 thread_local bool read_is_uncounted = false;
@@ -86,7 +129,6 @@ void* release_gil() {
     read_is_uncounted = false;
     syncs.fetch_add(1, std::memory_order_relaxed);
   }
-  ++released_calls;
   return PyEval_SaveThread();
 }
 
@@ -99,16 +141,9 @@ void reacquire_gil(void* token) {
     // do not allow: the thread stays here instead, as Python 3.13 and later do themselves.
     for (;;) pause();
   }
-  --released_calls;
 }
 
-bool is_main_thread() {
-  static const unsigned long main_ident = [] {
-    py::object main = py::module_::import("threading").attr("main_thread")();
-    return main.attr("ident").cast<unsigned long>();
-  }();
-  return PyThread_get_thread_ident() == main_ident;
-}
+bool is_main_thread() { return PyThread_get_thread_ident() == main_thread; }
 
 bool signal_arrived() {
   if (!Py_IsInitialized()) return true;
@@ -188,13 +223,10 @@ EngineHandle::EngineHandle(EngineOptions options, bool test_operators)
   state().engines.push_back(engine_);
 }
 
-Engine& current_engine() {
-  if (current_stack != nullptr && !current_stack->empty()) return **current_stack->back();
-  return **current_engine_handle();
-}
+Engine& current_engine() { return **current_engine_handle(); }
 
 std::shared_ptr<EngineHandle> current_engine_handle() {
-  if (current_stack != nullptr && !current_stack->empty()) return current_stack->back();
+  if (const ScopePointer scope = current_scope()) return scope->engine;
   auto& handle = state().default_engine;
   if (!handle) {
     const char* test_operators = std::getenv("THALWEG_TEST_OPERATORS");
@@ -206,21 +238,18 @@ std::shared_ptr<EngineHandle> current_engine_handle() {
   return handle;
 }
 
-void push_current_engine(std::shared_ptr<EngineHandle> engine) {
-  // Allocated once per thread and not destroyed with it: thread-local destructors may run without the GIL.
-  if (current_stack == nullptr) current_stack = new std::vector<std::shared_ptr<EngineHandle>>;
-  current_stack->push_back(std::move(engine));
+void enter_engine(std::shared_ptr<EngineHandle> engine) {
+  set_current_scope(std::make_shared<const Scope>(Scope{std::move(engine), current_scope()}));
 }
 
-void pop_current_engine() {
-  if (current_stack != nullptr && !current_stack->empty()) current_stack->pop_back();
-}
+void leave_engine(const EngineHandle& engine) { set_current_scope(without(current_scope(), engine)); }
 
 void shut_down_all_engines() {
   state().shut_down = true;
-  for (Engine* engine : state().engines) {
+  // By index: while one ends, the GIL is free and a daemon thread may make another.
+  for (std::size_t i = 0; i < state().engines.size(); ++i) {
     try {
-      print_unread(engine->shutdown());
+      print_unread(state().engines[i]->shutdown());
     } catch (const Interrupted&) {
       PyErr_Clear();
       std::fputs("thalweg: interrupted while stopping\n", stderr);
@@ -230,9 +259,12 @@ void shut_down_all_engines() {
   }
 }
 
-HostHooks host_hooks() noexcept { return {release_gil, reacquire_gil, signal_arrived, describe_site}; }
+void remember_main_thread() {
+  const py::object main = py::module_::import("threading").attr("main_thread")();
+  main_thread = main.attr("ident").cast<unsigned long>();
+}
 
-int calls_without_gil() noexcept { return released_calls; }
+HostHooks host_hooks() noexcept { return {release_gil, reacquire_gil, signal_arrived, describe_site}; }
 
 void sleep_briefly() noexcept { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 

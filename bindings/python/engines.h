@@ -74,23 +74,23 @@ class EngineHandle {
   Engine* engine_;
 };
 
-/// The engine that creation functions of this thread use: the innermost `with engine:`, else the default one,
-/// which is made on first use from the environment.
+/// The engine that creation functions use here: that of the innermost `with engine:` of this thread or
+/// asyncio task, else the default one, which is made on first use from the environment.
 Engine& current_engine();
 std::shared_ptr<EngineHandle> current_engine_handle();
 
-/// Enter and leave `with engine:` on this thread.
-void push_current_engine(std::shared_ptr<EngineHandle> engine);
-void pop_current_engine();
+/// Enter and leave `with engine:`.
+void enter_engine(std::shared_ptr<EngineHandle> engine);
+void leave_engine(const EngineHandle& engine);
 
 /// Stops all engines and prints failures that nobody has read. Idempotent; for atexit.
 void shut_down_all_engines();
 
+/// Signal handlers run on the main thread only: has it known. At import.
+void remember_main_thread();
+
 /// What engines call back into Python for.
 HostHooks host_hooks() noexcept;
-
-/// Calls that are inside an engine with the GIL released at this moment. GIL.
-int calls_without_gil() noexcept;
 
 /// A few microseconds of sleep, for the rare wait on another thread's in-place form.
 void sleep_briefly() noexcept;

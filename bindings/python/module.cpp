@@ -86,6 +86,7 @@ PYBIND11_MODULE(_C, module) {
 #else
   module.attr("__version__") = "0";
 #endif
+  remember_main_thread();
   add_error_types(module);
   add_value_types(module);
   add_promotion(module);

@@ -24,21 +24,29 @@ PyObject* apply_binary(Builtin which, const Tensor& left, const Tensor& right) {
 /// One side is not a tensor: a number or an array becomes one, anything else is for the other side to handle.
 PyObject* mixed_binary(Builtin which, PyObject* left, PyObject* right) {
   const bool tensor_is_left = is_tensor(left);
-  const Tensor& tensor = tensor_of(tensor_is_left ? left : right);
+  PyObject* self = tensor_is_left ? left : right;
   PyObject* other = tensor_is_left ? right : left;
   if (!is_operand(other)) return not_implemented();
-  Engine& engine = tensor.engine();
+  const Tensor& model = tensor_of(self);
+  Engine& engine = model.engine();
   const Op& op = builtin(engine, which);
-  const Tensor converted = to_operand(engine, op.name, other, tensor.dtype(), tensor.device());
+  const Tensor converted = to_operand(engine, op.name, other, model.dtype(), model.device());
+  const Tensor& tensor = tensor_of(self);  // again, as the conversion may have run Python code
   return tensor_is_left ? apply_binary(which, tensor, converted) : apply_binary(which, converted, tensor);
 }
 
 PyObject* binary(Builtin which, PyObject* left, PyObject* right) noexcept {
   try {
     run_deferred();
-    if (is_tensor(left) && is_tensor(right)) [[likely]]
-      return apply_binary(which, tensor_of(left), tensor_of(right));
-    return mixed_binary(which, left, right);
+    if (!is_tensor(left) || !is_tensor(right)) [[unlikely]]
+      return mixed_binary(which, left, right);
+    for (;;) {
+      const Tensor& first = tensor_of(left);
+      const Tensor& second = tensor_of(right);
+      // A wait for the second may have let somebody take the first.
+      if (first) [[likely]]
+        return apply_binary(which, first, second);
+    }
   } catch (...) {
     set_python_error();
     return nullptr;
@@ -52,14 +60,12 @@ PyObject* in_place(Builtin which, PyObject* self, PyObject* other) noexcept {
     const Tensor& tensor = tensor_of(self);
     Engine& engine = tensor.engine();
     const Op& op = builtin(engine, which);
-    Tensor converted;
-    const Tensor* operand = &converted;
-    if (is_tensor(other)) {
-      operand = &tensor_of(other);
-    } else {
-      converted = to_operand(engine, op.name, other, tensor.dtype(), tensor.device());
-    }
-    apply_in_place(self, op, {&operand, 1});
+    // A handle of its own: it may be emptied while apply_in_place waits for self.
+    const Tensor operand = is_tensor(other)
+                               ? tensor_of(other)
+                               : to_operand(engine, op.name, other, tensor.dtype(), tensor.device());
+    const Tensor* const pointer = &operand;
+    apply_in_place(self, op, {&pointer, 1});
     return Py_NewRef(self);
   } catch (...) {
     set_python_error();

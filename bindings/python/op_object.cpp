@@ -58,30 +58,36 @@ class Inputs {
       any_float_ |= i >= first && (PyFloat_Check(args[i]) || PyComplex_Check(args[i]));
       if (!is_tensor(args[i])) continue;
       const Tensor& tensor = tensor_of(args[i]);
-      if (any_ == nullptr) any_ = &tensor;
+      if (engine_ == nullptr) engine_ = &tensor.engine();
       if (i < first) continue;
-      model_dtype_ = model_ == nullptr ? tensor.dtype() : promote(model_dtype_, tensor.dtype());
-      if (model_ == nullptr) model_ = &tensor;
+      model_dtype_ = has_model_ ? promote(model_dtype_, tensor.dtype()) : tensor.dtype();
+      if (!has_model_) model_device_ = tensor.device();
+      has_model_ = true;
     }
   }
 
-  Engine& engine() const { return any_ != nullptr ? any_->engine() : current_engine(); }
+  Engine& engine() const { return engine_ != nullptr ? *engine_ : current_engine(); }
 
   std::span<const Tensor* const> convert(Engine& engine) {
     for (std::size_t i = 0; i < count_; ++i) {
-      if (is_tensor(args_[i])) {
-        pointers()[i] = &tensor_of(args_[i]);
-        continue;
-      }
+      if (is_tensor(args_[i])) continue;
       Tensor& converted = (count_ > kFew ? many_converted_.data() : few_converted_.data())[i];
-      if (model_ != nullptr) {
-        converted = to_operand(engine, self_->name, args_[i], model_dtype_, model_->device());
+      if (has_model_) {
+        converted = to_operand(engine, self_->name, args_[i], model_dtype_, model_device_);
       } else if (any_float_) {
         converted = to_operand(engine, self_->name, args_[i], kDefaultFloat, Device{});
       } else {
         converted = to_operand(engine, self_->name, args_[i]);
       }
       pointers()[i] = &converted;
+    }
+    // Last, as conversions may run Python code; and again where one wait may have let somebody take another.
+    for (bool complete = false; !complete;) {
+      complete = true;
+      for (std::size_t i = 0; i < count_; ++i) {
+        if (is_tensor(args_[i])) pointers()[i] = &tensor_of(args_[i]);
+      }
+      for (std::size_t i = 0; i < count_; ++i) complete &= bool(*pointers()[i]);
     }
     return {pointers(), count_};
   }
@@ -93,10 +99,12 @@ class Inputs {
   const OpObject* self_;
   PyObject* const* args_;
   std::size_t count_;
-  const Tensor* any_ = nullptr;
-  /// The first tensor beside which a number stands, and what all of them promote to.
-  const Tensor* model_ = nullptr;
+  /// Of the first tensor.
+  Engine* engine_ = nullptr;
+  /// What all the tensors beside which a number stands promote to, and the device of the first.
+  bool has_model_ = false;
   DType model_dtype_ = DType::bool_;
+  Device model_device_;
   bool any_float_ = false;
   std::array<const Tensor*, kFew> few_{};
   std::array<Tensor, kFew> few_converted_;

@@ -106,8 +106,8 @@ PyObject* failure(PyObject* self, PyObject*) {
 }
 
 PyObject* recover(PyObject* self, PyObject*) {
-  return with_tensor(self, [self](const Tensor& handle) {
-    rebind(self, Tensor(handle).recover());
+  return with_tensor(self, [self](const Tensor&) {
+    python::recover(self);
     return py::reinterpret_borrow<py::object>(self);
   });
 }

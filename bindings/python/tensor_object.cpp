@@ -23,27 +23,10 @@ int free_count = 0;
 /// Object whose handle the running in-place form of this thread has taken.
 thread_local TensorObject* object_in_update = nullptr;
 
-/// Old handles kept because another thread may be inside the engine, without the GIL, with a pointer to them.
-std::vector<Tensor>& parked_handles() {
-  static auto* handles = new std::vector<Tensor>;
-  return *handles;
-}
-
-void park_if_others_are_inside(const Tensor& handle) {
-  auto& parked = parked_handles();
-  if (calls_without_gil() != 0) {
-    parked.push_back(handle);
-  } else if (!parked.empty()) {
-    std::vector<Tensor> done;
-    done.swap(parked);
-  }
-}
-
 /// Takes the handle out of an object and brings it back, whatever happens between.
 class HandleLoan {
  public:
   explicit HandleLoan(TensorObject* object) : object_(object), outer_(object_in_update) {
-    park_if_others_are_inside(object->tensor);
     tensor = std::move(object->tensor);
     object_in_update = object;
   }
@@ -150,10 +133,16 @@ void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const>
   engine.apply_in_place(op, loan.tensor, others, std::move(attributes), site);
 }
 
-void rebind(PyObject* self, Tensor value) {
-  Tensor& handle = tensor_of(self);
-  park_if_others_are_inside(handle);
-  handle = std::move(value);
+void recover(PyObject* self) {
+  for (;;) {
+    const Tensor before = tensor_of(self);
+    Tensor good = before.recover();  // may wait, and others may rebind the tensor meanwhile
+    if (good.operand() == before.operand()) return;
+    Tensor& now = tensor_of(self);
+    if (now.operand() != before.operand()) continue;  // what came of the failed value may have failed too
+    now = std::move(good);
+    return;
+  }
 }
 
 static PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {

@@ -27,9 +27,9 @@ namespace detail {
 Tensor& wait_until_returned(TensorObject* object);
 }
 
-/// The handle in `object`, which is a Tensor; waits for an in-place form under way on another thread. The
-/// reference stays valid as long as `object` and the GIL are held, and during calls into the engine (see
-/// in_place.h).
+/// The handle in `object`, which is a Tensor; waits for an in-place form under way on another thread. What it
+/// refers to may change and be empty as soon as the GIL has been let go, so whoever goes on after a wait or
+/// after Python code asks again or has a copy. The engine takes what it needs of its inputs before it waits.
 inline Tensor& tensor_of(PyObject* object) {
   auto* self = reinterpret_cast<TensorObject*>(object);
   if (!self->tensor) [[unlikely]]
@@ -44,8 +44,8 @@ PyObject* wrap(Tensor tensor);
 void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const> others,
                     Attributes attributes = {});
 
-/// Rebinds the handle in `self` to `value`.
-void rebind(PyObject* self, Tensor value);
+/// Waits; if the value failed, rebinds the handle in `self` to the last good one (see Tensor::recover).
+void recover(PyObject* self);
 
 /// Makes the type and adds it to `module`.
 void add_tensor_type(py::module_& module);

@@ -82,8 +82,8 @@ std::int64_t now_ns() {
 
 }  // namespace
 
-/// One call on its way to becoming an Operator. Owns a handle on every input it inserted and on the outputs
-/// until `submit` took them.
+/// One call on its way to becoming an Operator. Owns a handle on every input that it inserted or holds and on
+/// the outputs until `submit` took them.
 struct GraphConstructor::Call {
   Call(const Op& op_, std::span<Operand* const> inputs_, Attributes attributes_, SiteId site_)
       : op(op_),
@@ -112,11 +112,19 @@ struct GraphConstructor::Call {
 
   std::size_t input_count() noexcept { return inputs.span().size(); }
 
+  /// An operator that is inserted may wait for room, and other threads may then drop the caller's handles.
+  void hold_inputs() noexcept {
+    for (std::size_t i = 0; i < inputs.span().size(); ++i) {
+      if (!owned[i]) inputs[i]->add_handle();
+      owned[i] = true;
+    }
+  }
+
   const Op& op;
   Attributes attributes;
   SiteId site;
   Scratch<Operand*> inputs;
-  Scratch<bool> owned;  // inputs inserted by the call, whose handle becomes the operator's reference
+  Scratch<bool> owned;  // inputs with a handle of the call's, given up once the operator has its reference
   Scratch<Operand*> outputs;
   Scratch<InputRequest> requests;
   Device device;
@@ -199,10 +207,10 @@ void GraphConstructor::prepare_inputs(Call& call) {
   const auto replace = [&](std::size_t i, const Op* op, Attributes attributes) {
     if (op == nullptr)
       throw EngineError(call.op.name + ": needs astype, contiguous and to_device to be registered");
+    call.hold_inputs();
     Operand* inserted = insert(*op, call.inputs[i], std::move(attributes), call.site);
-    if (call.owned[i]) call.inputs[i]->drop_handle();
+    call.inputs[i]->drop_handle();
     call.inputs[i] = inserted;
-    call.owned[i] = true;
   };
   for (std::size_t i = 0; i < call.input_count(); ++i) {
     const TensorMeta& meta = call.inputs[i]->meta;

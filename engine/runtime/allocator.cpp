@@ -114,6 +114,12 @@ void Allocator::trim() {
   trim_locked();
 }
 
+void Allocator::stop_keeping() {
+  std::lock_guard guard(lock_);
+  cache_limit_ = 0;
+  trim_locked();
+}
+
 void Allocator::disown() {
   bool last = false;
   {

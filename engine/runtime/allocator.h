@@ -32,6 +32,8 @@ class Allocator {
   void set_memory_limit(std::int64_t bytes);
   /// Gives every kept block back to the system.
   void trim();
+  /// As trim, and from now on blocks go straight back.
+  void stop_keeping();
   /// The owner goes; the allocator deletes itself when no buffer is left.
   void disown();
 

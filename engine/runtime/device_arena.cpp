@@ -1,4 +1,4 @@
-// device_arena.cpp: arena, graph, device thread, permits and the parallel loop of kernels.
+// device_arena.cpp: arena, graph, device thread, permits and how kernels' parallel loops run.
 #include "runtime/device_arena.h"
 
 #include <algorithm>
@@ -11,12 +11,13 @@
 #include <oneapi/tbb/task.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
-#include <oneapi/tbb/task_scheduler_observer.h>
 
 #include <thalweg/errors.h>
 
+#include "runtime/device_arena_place.h"
 #include "runtime/engine_task.h"
 #include "runtime/operator_node.h"
+#include "runtime/parallel_loop.h"
 
 namespace thalweg {
 
@@ -86,133 +87,6 @@ struct ReadyBatch {
 
 }  // namespace
 
-/// A kernel's parallel loop. It lives until the last of its invited parts has come, which may be after its
-/// end.
-struct alignas(64) ParallelLoop {
-  void begin(DeviceArena& its_arena, std::int64_t its_chunks, void (*its_body)(void*, std::int64_t),
-             void* its_context) noexcept {
-    arena = &its_arena;
-    chunks = its_chunks;
-    body = its_body;
-    context = its_context;
-    next.store(0, std::memory_order_relaxed);
-    unfinished.store(chunks, std::memory_order_relaxed);
-    const auto helpers = static_cast<int>(std::min<std::int64_t>(its_arena.threads(), chunks)) - 1;
-    invitations.store(helpers, std::memory_order_relaxed);
-    references.store(helpers + 1, std::memory_order_relaxed);
-    met.store(false, std::memory_order_relaxed);
-    error_chunk = its_chunks;
-  }
-
-  /// Runs chunks while there are any. True if one of them was the last to be finished.
-  bool work() noexcept {
-    std::int64_t ran = 0;
-    for (std::int64_t chunk = 0; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks; ++ran) {
-      try {
-        body(context, chunk);
-      } catch (...) {
-        keep_error(chunk);
-      }
-    }
-    // Acquire-release: whoever sees 0 sees what every chunk wrote.
-    return ran > 0 && unfinished.fetch_sub(ran, std::memory_order_acq_rel) == ran;
-  }
-  /// Of several the one of the lowest chunk, so that it does not depend on threads.
-  void keep_error(std::int64_t chunk) noexcept {
-    const std::lock_guard guard(error_lock);
-    if (chunk >= error_chunk) return;
-    error_chunk = chunk;
-    error = std::current_exception();
-  }
-  bool has_chunks() const noexcept { return next.load(std::memory_order_relaxed) < chunks; }
-  /// Not inlined: its caller may have gone from one thread to another, and the pool keeps thread-locals.
-  [[gnu::noinline]] void unref() noexcept {
-    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) SlabPool<ParallelLoop>::give(this);
-  }
-
-  DeviceArena* arena = nullptr;
-  std::int64_t chunks = 0;
-  void (*body)(void*, std::int64_t) = nullptr;
-  void* context = nullptr;
-  std::atomic<std::int64_t> next{0};
-  std::atomic<std::int64_t> unfinished{0};
-  std::atomic<int> invitations{0};
-  std::atomic<int> references{0};
-  /// Set by the caller that suspended itself and by the part that ran the last chunk: the second of them
-  /// resumes the caller.
-  std::atomic<bool> met{false};
-  tbb::task::suspend_point caller = nullptr;
-  std::mutex error_lock;
-  std::int64_t error_chunk = 0;  ///< the lowest that threw, else `chunks`
-  std::exception_ptr error;
-};
-
-/// Tells the threads of a device's arena which one they are in.
-class DeviceArena::Place final : public tbb::task_scheduler_observer {
- public:
-  Place(tbb::task_arena& arena, ArenaRef ref) : tbb::task_scheduler_observer(arena), ref_(ref) {
-    observe(true);
-  }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
-  // A worker is in one arena at a time; one that is still on its way out of an arena that is gone keeps a
-  // reference that reads as nullptr. Other threads may go from one arena into another and back, as where a
-  // kernel closes another engine.
-  void on_scheduler_entry(bool is_worker) override {
-    Presence& presence = of_thread();
-    if (is_worker) presence.depth = 0;
-    if (presence.depth < Presence::kDeepest) {
-      presence.refs[presence.depth] = ref_;
-      presence.outer_marks[presence.depth] = EngineTask::exchange({});
-    }
-    ++presence.depth;
-  }
-  void on_scheduler_exit(bool is_worker) override {
-    Presence& presence = of_thread();
-    presence.depth = is_worker ? 0 : presence.depth - 1;
-    // Of a worker: what a kernel that went on elsewhere may have left behind.
-    EngineTask::exchange(is_worker || presence.depth >= Presence::kDeepest
-                             ? EngineTask::Mark{}
-                             : presence.outer_marks[presence.depth]);
-  }
-
-  static DeviceArena* here() noexcept {
-    const Presence& presence = of_thread();
-    const int depth = std::min(presence.depth, Presence::kDeepest);
-    return depth == 0 ? nullptr : presence.refs[depth - 1].get();
-  }
-
-  /// oneTBB keeps a record of an observer until the last worker has left the arena, and the record dies with
-  /// the arena only while the observer is there. So places go when their records have gone.
-  static void retire(std::unique_ptr<Place> place) {
-    struct Retired {
-      Retired() { PoolLocks::add(&lock); }
-      std::mutex lock;
-      std::vector<std::unique_ptr<Place>> places;
-    };
-    static Retired& retired = *new Retired;  // leaked, as workers may outlive static destructors
-    const std::lock_guard guard(retired.lock);
-    std::erase_if(retired.places, [](const auto& old) { return !old->is_observing(); });
-    retired.places.push_back(std::move(place));
-  }
-
- private:
-  struct Presence {
-    static constexpr int kDeepest = 4;
-    int depth = 0;
-    ArenaRef refs[kDeepest];
-    EngineTask::Mark outer_marks[kDeepest];
-  };
-  // Never inlined: a caller may have gone from one thread to another.
-  [[gnu::noinline]] static Presence& of_thread() noexcept {
-    static constinit thread_local Presence presence;
-    return presence;
-  }
-
-  const ArenaRef ref_;
-};
-
 DeviceArena* DeviceArena::of_this_thread() noexcept { return Place::here(); }
 
 /// `task_arena(threads + 1, 2)`: the device thread and one more external thread have seats of their own, so
@@ -266,7 +140,7 @@ bool DeviceArena::in_foreign_task() noexcept {
 }
 
 void apart_from_kernel(void (*work)(void*), void* context) {
-  if (DeviceArena::of_this_thread() == nullptr) return work(context);
+  if (!inside_tbb_task()) return work(context);
   // A region of its own within the kernel's (see `isolated`), whose waits leave the tasks of this one alone.
   tbb::this_task_arena::isolate([&] { work(context); });
 }

@@ -299,6 +299,7 @@ void EagerGraphExecutor::after_fork_in_parent() noexcept {
 /// None of the engine's threads exist here: operators run in the issuing call from now on.
 void EagerGraphExecutor::after_fork_in_child() noexcept {
   forked_ = true;
+  naive_.failures().forget();  // the parent's to report; whoever reads such a value here is told still
   settling_.store(false, std::memory_order_seq_cst);
   progress_.forget_sleepers();
   if (controller_thread_.joinable()) controller_thread_.detach();

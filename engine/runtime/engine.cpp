@@ -320,6 +320,7 @@ std::vector<std::string> Engine::shutdown() {
   if (impl_->eager && impl_->eager->runs_this_thread()) refuse_inside_task("shutdown");
   if (impl_->closed.exchange(true)) return {};
   if (impl_->eager) impl_->eager->shutdown();
+  for (Device device : devices()) impl_->naive.allocator(device).stop_keeping();
   std::vector<std::string> unread;
   std::uint64_t others = 0;
   for (Failure* failure : impl_->failures.take_all(others)) {

@@ -68,6 +68,12 @@ class FailureLog {
     return std::exchange(failures_, {});
   }
 
+  /// Somebody else tells of those so far: the parent of a forked process.
+  void forget() {
+    std::uint64_t others = 0;
+    for (Failure* failure : take_all(others)) failure->unref();
+  }
+
   std::uint64_t total() const {
     std::lock_guard guard(lock_);
     return total_;

@@ -41,6 +41,7 @@ class NaiveRunner {
   /// Fails `op` because its outputs do not fit.
   void fail_for_memory(Operator& op) noexcept;
 
+  FailureLog& failures() noexcept { return failures_; }
   Allocator& allocator(Device device) noexcept { return *allocators_[devices_.ordinal(device)]; }
   void set_memory_limit(std::int64_t bytes) noexcept {
     for (auto& allocator : allocators_) allocator->set_memory_limit(bytes);

@@ -1,6 +1,7 @@
 # test_engines.py: several engines, their options and modes.
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
@@ -226,3 +227,58 @@ def test_the_memory_limit_raises_out_of_memory():
             (tw.ones(1 << 20) + 1).wait()
         assert (tw.ones(1000) + 1).sum().item() == 2000
     engine.close()
+
+
+def test_asyncio_tasks_have_engines_of_their_own():
+    first, second = tw.Engine(), tw.Engine()
+    seen = []
+
+    async def work(engine, pause):
+        with engine:
+            for _ in range(3):
+                await asyncio.sleep(pause)
+                seen.append(tw.engine() is engine)
+        seen.append(tw.engine() is outside)
+
+    async def both():
+        await asyncio.gather(work(first, 0.001), work(second, 0.0015))
+
+    outside = tw.engine()
+    asyncio.run(both())
+    assert seen == [True] * 8
+    assert first.close() == second.close() == []
+
+
+def test_blocks_may_be_left_in_any_order():
+    first, second = tw.Engine(), tw.Engine()
+    outside = tw.engine()
+
+    def generator(engine):
+        with engine:
+            yield tw.engine()
+
+    one, two = generator(first), generator(second)
+    assert next(one) is first and next(two) is second
+    one.close()
+    assert tw.engine() is second
+    two.close()
+    assert tw.engine() is outside
+    with first, second, first:
+        assert tw.engine() is first
+    assert tw.engine() is outside
+    assert first.close() == second.close() == []
+
+
+def test_a_closed_engine_keeps_no_memory():
+    with tw.Engine() as engine:
+        x = tw.ones(1 << 16) + 1
+        y = x * 2
+        engine.synchronize()
+        del x
+        assert engine.memory_stats()["cached_bytes"] > 0
+        engine.close()
+        assert engine.memory_stats()["cached_bytes"] == 0
+        assert y.numpy()[5] == 4
+        del y
+        stats = engine.memory_stats()
+        assert stats["live_bytes"] == stats["cached_bytes"] == 0

@@ -6,6 +6,7 @@ import gc
 import inspect
 import re
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -341,3 +342,20 @@ def test_a_failed_in_place_form_keeps_the_last_good_value(size, kept):
             x.wait()
         assert x.recover().tolist() == list(range(1, size + 1)), form.__name__
         assert other is None or other.tolist() == list(range(1, size + 1))
+
+
+def test_code_that_issued_operators_may_die(test_engine):
+    source = "def call(tw, fail):\n    x = tw.ones(2) + 1\n    return fail(x, kind='value', message='no')\n"
+    codes = []
+    for i in range(2000):
+        made = {}
+        exec(compile(source, f"<made {i % 3}>", "exec"), made)
+        result = made["call"](tw, fail)
+        codes.append(weakref.ref(made["call"].__code__))
+    with pytest.raises(ValueError, match=r"<made 1>:3"):
+        result.wait()
+    del made, result
+    gc.collect()
+    assert sum(code() is not None for code in codes) == 0
+    with pytest.raises(ValueError, match="no"):
+        tw.synchronize()

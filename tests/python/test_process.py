@@ -231,6 +231,30 @@ def test_fork_before_use(mode):
     )
 
 
+def test_a_forked_child_leaves_unread_failures_to_its_parent():
+    run(
+        FORK
+        + """
+x = tw.take(tw.ones(3), tw.asarray([9]))
+
+def the_child_tells_of_what_it_reads():
+    tw.synchronize()
+    try:
+        x.item()
+    except IndexError:
+        return True
+
+in_child(the_child_tells_of_what_it_reads)
+try:
+    tw.synchronize()
+except IndexError:
+    pass
+else:
+    raise AssertionError("the parent was not told")
+""",
+    )
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("devices", ["1", "3"])
 def test_fork_with_work_in_flight(mode, devices):

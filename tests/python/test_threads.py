@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -168,3 +169,52 @@ def test_generators_shared_by_threads_give_every_counter_once():
     in_threads(8, work)
     rows = {np.asarray(piece).tobytes() for mine in pieces for piece in mine}
     assert len(rows) == 160
+
+
+def waiting(x):
+    """A thread inside x.wait()."""
+    thread = threading.Thread(target=x.wait)
+    thread.start()
+    time.sleep(0.05)
+    assert thread.is_alive()
+    return thread
+
+
+def test_an_in_place_loop_keeps_no_old_values_while_others_wait(test_engine):
+    gate = tw._C.testing.new_gate()
+    waiter = waiting(tw._C.op("test_gate")(tw.zeros(1), gate=gate))
+    weights = tw.zeros(1 << 18).wait()
+    before = tw.memory_stats()["live_bytes"]
+    for _ in range(50):
+        weights -= 1
+        weights.wait()
+    assert tw.memory_stats()["live_bytes"] <= before + 3 * weights.nbytes
+    tw._C.testing.open_gate(gate)
+    waiter.join()
+    assert weights[7].item() == -50
+
+
+def test_recover_of_a_good_value_keeps_what_others_made_of_it(test_engine):
+    gate = tw._C.testing.new_gate()
+    x = tw._C.op("test_gate")(tw.zeros(3), gate=gate)
+    thread = threading.Thread(target=x.recover)
+    thread.start()
+    time.sleep(0.05)
+    x += 1
+    tw._C.testing.open_gate(gate)
+    thread.join()
+    assert x.tolist() == [1.0] * 3
+
+
+def test_recover_looks_again_at_what_came_of_a_failed_value(test_engine):
+    gate = tw._C.testing.new_gate()
+    x = tw.ones(3)
+    tw._C.op("test_gate").in_place(x, gate=gate)
+    tw._C.op("test_fail").in_place(x, kind="value", message="no")
+    thread = threading.Thread(target=x.recover)
+    thread.start()
+    time.sleep(0.05)
+    x += 1
+    tw._C.testing.open_gate(gate)
+    thread.join()
+    assert x.tolist() == [1.0] * 3

@@ -13,8 +13,8 @@ from thalweg._typing import DeviceLike, PathOrFile
 
 
 def engine() -> _C.Engine:
-    """The engine that creation functions of this thread use: that of the innermost `with engine:`, else the
-    default.
+    """The engine that creation functions use in this thread or asyncio task: that of its innermost
+    `with engine:`, else the default.
 
     >>> with tw.Engine(name="mine") as mine:
     ...     tw.engine() is mine

@@ -78,7 +78,8 @@ class Tensor {
   /// there is none.
   Tensor recover() const;
   /// Calls `callback` once the value is there or has failed: on the completing thread, or at once on this
-  /// one. It may issue operators; it must not wait, block or throw.
+  /// one. It must not wait, block or let an exception out. It may issue operators, which throw EngineError
+  /// once their engine was shut down: catch that where somebody may shut it down meanwhile.
   void on_ready(std::function<void()> callback) const;
   /// Sends a name for dumps.
   void set_name(std::string name) const;

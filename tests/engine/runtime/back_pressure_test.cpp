@@ -154,6 +154,27 @@ TEST_P(BackPressureTest, RaisingTheLimitReleasesABlockedSubmitter) {
   EXPECT_THROW(engine.set_run_ahead(0, 1), ValueError);
 }
 
+/// The cast in front of an operator waits for room; the operator's other input must outlast that.
+TEST_P(BackPressureTest, AnInputMayLoseItsHandleWhileACastWaitsForRoom) {
+  const Tensor narrow = engine.constant(Scalar(1), DType::float32);
+  Tensor wide = filled(engine, 100, 2);
+  Operand* const lent = wide.operand();
+  engine.drain();
+  fill();
+  Tensor sum;
+  std::thread submitter([&] {
+    Tensor borrowed(lent);  // the handle is the other thread's
+    sum = add(narrow, borrowed);
+    borrowed.release();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  wide = Tensor();
+  const Tensor other = filled(engine, 100, 7);  // may get the memory of what is freed too early
+  gate.open();
+  submitter.join();
+  EXPECT_EQ(values<double>(sum), std::vector<double>(100, 3));
+}
+
 /// A custom kernel, its parallel_for and a callback may issue beyond the limit: blocking them could block the
 /// engine.
 TEST_P(BackPressureTest, KernelsAndCallbacksAreAlwaysAdmitted) {
