@@ -127,8 +127,9 @@ void register_random(OpRegistry& registry) {
   Op uniform = make_op(
       "uniform", {"low", AttrKind::floating, 0.0, false}, {"high", AttrKind::floating, 1.0, false},
       DType::float64, infer_uniform,
-      "Random numbers evenly spread over [low, high).\n\nfloat64 has 53 random bits, float32 24; float16 and bfloat16 are rounded from float32. Raises "
-      "ValueError for bounds that are not finite or in the wrong order and DTypeError for a dtype that is "
+      "Random numbers evenly spread over [low, high).\n\nfloat64 has 53 random bits, float32 24; float16 and "
+      "bfloat16 are rounded from float32. Raises ValueError for bounds that are not finite or in the wrong "
+      "order and DTypeError for a dtype that is "
       "not floating. ");
   uniform.ns_per_element = 2.0f;
   registry.add(std::move(uniform));
@@ -138,8 +139,9 @@ void register_random(OpRegistry& registry) {
                       "and DTypeError for a "
                       "dtype that is not floating. Computed in float64 by Box and Muller's method (A note on "
                       "the generation of "
-                      "random normal deviates, 1958). ");
-  normal.ns_per_element = 8.0f;
+                      "random normal deviates, 1958). float32 is the same stream to a unit in the last "
+                      "place; float16 and bfloat16 are rounded from float32. ");
+  normal.ns_per_element = 4.0f;
   registry.add(std::move(normal));
   Op randint = make_op(
       "randint", required("low", AttrKind::scalar), required("high", AttrKind::scalar), DType::int64,
