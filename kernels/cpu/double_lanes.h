@@ -19,7 +19,9 @@ struct Widened {
 
 THALWEG_HD Widened widen(Float32Lanes::Vector x) {
 #if defined(__AVX512F__)
-  return {_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))};
+  // Masked forms, as GCC 12 warns about the others.
+  return {_mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, x, 0)),
+          _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, x, 1))};
 #elif defined(__AVX2__)
   return {_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
 #elif defined(__SSE2__)
@@ -31,7 +33,8 @@ THALWEG_HD Widened widen(Float32Lanes::Vector x) {
 
 THALWEG_HD Float32Lanes::Vector narrow(Widened x) {
 #if defined(__AVX512F__)
-  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(x.low)), _mm512_cvtpd_ps(x.high), 1);
+  return _mm512_maskz_insertf32x8(0xffff, _mm512_castps256_ps512(_mm512_maskz_cvtpd_ps(0xff, x.low)),
+                            _mm512_maskz_cvtpd_ps(0xff, x.high), 1);
 #elif defined(__AVX2__)
   return _mm256_set_m128(_mm256_cvtpd_ps(x.high), _mm256_cvtpd_ps(x.low));
 #elif defined(__SSE2__)

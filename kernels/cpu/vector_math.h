@@ -32,22 +32,15 @@ namespace thalweg::cpu {
 // Unnamed, so that each instruction set keeps its own copy.
 namespace {
 
-/// A vector of T with the bytes of `Vector`, or a T where that is one number.
-template <class T, class Vector>
-struct SameSizeOf {
-  typedef T type __attribute__((vector_size(sizeof(Vector))));
+/// A vector of T of that many bytes, or a T where that is one number.
+template <class T, int bytes, bool is_one = bytes == int{sizeof(T)}>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(bytes)));
 };
-template <>
-struct SameSizeOf<uint32_t, float> {
-  using type = uint32_t;
+template <class T, int bytes>
+struct VectorOf<T, bytes, true> {
+  using type = T;
 };
-template <>
-struct SameSizeOf<uint64_t, double> {
-  using type = uint64_t;
-};
-template <class T, class Vector>
-using SameSize = typename SameSizeOf<T, Vector>::type;
-
 
 /// A vector of float32: its type, a * b + c (fused where the processor can), and whether any lane's size is
 /// above a limit (NaN is not).
@@ -99,7 +92,7 @@ struct Float32Lanes {
   static THALWEG_HD bool any_beyond(Vector x, float limit) { return fabsf(x) > limit; }
 #endif
   static constexpr int width = sizeof(Vector) / sizeof(float);
-  using Bits = SameSize<uint32_t, Vector>;
+  using Bits = VectorOf<uint32_t, sizeof(Vector)>::type;
 };
 
 /// As Float32Lanes, of float64.
@@ -150,7 +143,7 @@ struct Float64Lanes {
   static THALWEG_HD bool any_beyond(Vector x, double limit) { return fabs(x) > limit; }
 #endif
   static constexpr int width = sizeof(Vector) / sizeof(double);
-  using Bits = SameSize<uint64_t, Vector>;
+  using Bits = VectorOf<uint64_t, sizeof(Vector)>::type;
 };
 
 template <class Lanes>

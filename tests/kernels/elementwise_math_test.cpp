@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <string_view>
 
@@ -46,13 +47,14 @@ void check_accuracy(const std::vector<MathCase>& cases, double limit) {
     std::vector<T> result = values<T>(run_op(each.op, {vector_of(x)}));
     for (std::size_t i = 0; i < x.size(); ++i) {
       long double exact = each.exact(x[i]);
-      ASSERT_LE(units_off(result[i], exact), each.op == std::string_view("tanh") ? 2 : limit)
+      const std::string_view op = each.op;
+      ASSERT_LE(units_off(result[i], exact), op == "tanh" || op == "erf" ? 2 : limit)
           << each.op << "(" << x[i] << ") is " << exact << ", not " << result[i];
     }
   }
 }
 
-TEST(ElementwiseMath, FunctionsAreWithinOneUnitAndTanhWithinTwo) {
+TEST(ElementwiseMath, FunctionsAreWithinOneUnitTanhAndErfWithinTwo) {
   check_accuracy<float>(math_cases(), 1.0);
   check_accuracy<double>(math_cases(), 1.0);
 }
@@ -84,6 +86,64 @@ TEST(ElementwiseMath, BinaryFunctionsAreWithinOneUnit) {
   check_binary_accuracy<double>("atan2", std::atan2);
   check_binary_accuracy<float>("hypot", std::hypot);
   check_binary_accuracy<double>("hypot", std::hypot);
+}
+
+/// x * x * x and a root stand for these powers; they keep its special cases.
+template <class T>
+void check_power_of_one_exponent(T exponent) {
+  const std::vector<T> x = arguments<T>();
+  const std::vector<T> result = values<T>(run_op("pow", {vector_of(x), vector_of<T>({exponent})}));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const T rounded = std::pow(x[i], exponent);
+    if (std::isnan(rounded)) {
+      ASSERT_TRUE(std::isnan(result[i])) << x[i] << " ** " << exponent << " gave " << result[i];
+    } else if (std::isinf(rounded) || x[i] == 0 || std::isinf(x[i])) {
+      ASSERT_EQ(result[i], rounded) << x[i] << " ** " << exponent;
+      ASSERT_EQ(std::signbit(result[i]), std::signbit(rounded)) << x[i] << " ** " << exponent;
+    } else {
+      const long double exact = std::pow(static_cast<long double>(x[i]), static_cast<long double>(exponent));
+      ASSERT_LE(units_off(result[i], exact), 1.5) << x[i] << " ** " << exponent;
+    }
+  }
+}
+
+TEST(ElementwiseMath, PowersOfOneExponentKeepTheSpecialCases) {
+  for (double exponent : {3.0, 0.5, 2.0, -1.0, 2.5, -0.5, 0.0}) {
+    check_power_of_one_exponent<float>(static_cast<float>(exponent));
+    check_power_of_one_exponent<double>(exponent);
+  }
+}
+
+/// Errors in units of max(1, x^2) roundings: an error of one in the argument of exp is so many of the result.
+template <class T>
+void check_activation(const char* op, long double (*exact)(long double), double limit) {
+  const std::vector<T> x = arguments<T>();
+  const std::vector<T> result = values<T>(run_op(op, {vector_of(x)}));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isinf(x[i]) && x[i] < 0) {
+      ASSERT_TRUE(result[i] == 0) << op << " of -inf is " << result[i];
+      continue;
+    }
+    const bool spreads = op == std::string_view("gelu") && std::isfinite(x[i]);
+    const double spread = spreads ? std::max(1.0, double(x[i]) * double(x[i])) : 1.0;
+    ASSERT_LE(units_off(result[i], exact(x[i])) / spread, limit) << op << "(" << x[i] << ") is " << result[i];
+  }
+}
+
+TEST(ElementwiseMath, Activations) {
+  const auto sigmoid = [](long double x) { return 1 / (1 + std::exp(-x)); };
+  const auto silu = [](long double x) { return x / (1 + std::exp(-x)); };
+  const auto gelu = [](long double x) {
+    return x * (std::erfc(-x * std::numbers::inv_sqrtpi_v<long double> *
+                          std::sqrt(std::numbers::pi_v<long double> / 2)) /
+                2);
+  };
+  check_activation<float>("sigmoid", sigmoid, 2);
+  check_activation<double>("sigmoid", sigmoid, 2);
+  check_activation<float>("silu", silu, 4);
+  check_activation<double>("silu", silu, 4);
+  check_activation<float>("gelu", gelu, 4);
+  check_activation<double>("gelu", gelu, 4);
 }
 
 TEST(ElementwiseMath, LogAddExpOfInfinitiesAndLargeNumbers) {
@@ -143,6 +203,57 @@ TEST(ElementwiseMath, AnElementDoesNotDependOnItsNeighbours) {
   }
 }
 
+/// Which NaN comes of two is the processor's choice.
+template <class T>
+void make_nans_equal(void* elements, std::int64_t count) {
+  if constexpr (std::is_floating_point_v<T>) {
+    T* data = static_cast<T*>(elements);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (std::isnan(data[i])) data[i] = std::numeric_limits<T>::quiet_NaN();
+    }
+  }
+}
+
+/// One number for all elements of an operand gives what as many equal ones do.
+template <class T>
+void check_fixed_operands(cpu::Isa isa) {
+  const auto& table = cpu::elementwise_table(isa);
+  const std::vector<T> x = arguments<T>();
+  const auto count = static_cast<std::int64_t>(x.size());
+  std::vector<T> dense(x.size());
+  std::vector<T> fixed(x.size());
+  for (const auto& row : table.binary) {
+    cpu::Loop loop = row[cpu::kLoopIndex<T>];
+    if (loop == nullptr) continue;
+    for (const T number : {T(2.5), T(-0.5), T(0)}) {
+      const std::vector<T> numbers(x.size(), number);
+      for (const bool first : {true, false}) {
+        std::fill(dense.begin(), dense.end(), T(0));
+        std::fill(fixed.begin(), fixed.end(), T(0));
+        const T* const operands[] = {first ? numbers.data() : x.data(), first ? x.data() : numbers.data()};
+        run(loop, dense.data(), sizeof(T), operands[0], sizeof(T), count, operands[1]);
+        char* data[] = {reinterpret_cast<char*>(fixed.data()),
+                        reinterpret_cast<char*>(const_cast<T*>(operands[0])),
+                        reinterpret_cast<char*>(const_cast<T*>(operands[1]))};
+        const std::int64_t steps[] = {sizeof(T), first ? 0 : std::int64_t{sizeof(T)},
+                                      first ? std::int64_t{sizeof(T)} : 0};
+        loop(data, steps, count);
+        make_nans_equal<T>(dense.data(), count);
+        make_nans_equal<T>(fixed.data(), count);
+        ASSERT_EQ(std::memcmp(dense.data(), fixed.data(), x.size() * sizeof(T)), 0)
+            << "row " << &row - table.binary << " with " << number << ", " << cpu::name(isa);
+      }
+    }
+  }
+}
+
+TEST(ElementwiseMath, AFixedOperandIsOneForAllElements) {
+  for (cpu::Isa isa : supported_isas()) {
+    check_fixed_operands<float>(isa);
+    check_fixed_operands<double>(isa);
+  }
+}
+
 // Names in the order of the tables.
 #define THALWEG_QUOTE(name) #name,
 constexpr const char* kUnaryNames[] = {THALWEG_UNARY_FNS(THALWEG_QUOTE)};
@@ -150,7 +261,9 @@ constexpr const char* kBinaryNames[] = {THALWEG_BINARY_FNS(THALWEG_QUOTE)};
 #undef THALWEG_QUOTE
 
 bool is_approximate(const std::string& op) {
-  if (op == "pow" || op == "atan2" || op == "hypot" || op == "logaddexp") return true;
+  for (const char* other : {"pow", "atan2", "hypot", "logaddexp", "sigmoid", "silu", "gelu"}) {
+    if (op == other) return true;
+  }
   for (const MathCase& each : math_cases()) {
     if (op == each.op) return true;
   }
@@ -168,17 +281,6 @@ std::vector<T> operands(std::uint64_t seed) {
     if (i % 3 == 0) result[i] = telling[random() % telling.size()];
   }
   return result;
-}
-
-/// Which NaN comes of two is the processor's choice.
-template <class T>
-void make_nans_equal(void* elements, std::int64_t count) {
-  if constexpr (std::is_floating_point_v<T>) {
-    T* data = static_cast<T*>(elements);
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (std::isnan(data[i])) data[i] = std::numeric_limits<T>::quiet_NaN();
-    }
-  }
 }
 
 template <class T>

@@ -341,7 +341,7 @@ def test_random_numbers(dtype):
 
 
 def test_uniform_refuses_bounds_that_are_infinite():
-    with pytest.raises(ValueError, match="uniform: 1e[+]?0?6 is too large for float16"):
+    with pytest.raises(ValueError, match="uniform: 1000000.0 is too large for float16"):
         tw.uniform((3,), 0, 1e6, dtype="float16")
 
 
@@ -661,7 +661,7 @@ def test_bfloat16_with_ml_dtypes(view):
     array = wide.numpy().astype(ml_dtypes.bfloat16)
     for again in (x.numpy(), np.asarray(x), np.array(x)):
         assert again.dtype == ml_dtypes.bfloat16 and again.shape == x.shape
-        np.testing.assert_array_equal(again, array)
+        np.testing.assert_array_equal(again.astype("float32"), array.astype("float32"))
     check_half(tw.asarray(array), wide.numpy(), "bfloat16")
     check_half(tw.asarray([array, array]), np.stack([wide.numpy()] * 2), "bfloat16")
     check_half(tw.ones((), dtype="bfloat16") * array, wide.numpy(), "bfloat16")
@@ -691,7 +691,7 @@ def test_bfloat16_without_ml_dtypes(monkeypatch):
 
 
 @half
-@views
+@pytest.mark.parametrize("view", [view for view in VIEWS if view != "reversed"])  # torch has no negative strides
 def test_dlpack_with_torch(dtype, view):
     torch = pytest.importorskip("torch")
     x, wide = pair(dtype, view)

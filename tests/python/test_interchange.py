@@ -184,10 +184,16 @@ def test_bad_dlpack_requests():
         tensor.__dlpack__(stream=1)
     with pytest.raises(BufferError):
         tensor.__dlpack__(dl_device=(2, 0))
-    with pytest.raises(TypeError):
+    with pytest.raises(BufferError):  # NumPy's own refusal
         tw.from_dlpack(np.zeros(2, dtype="longdouble"))
     with pytest.raises(AttributeError):
         tw.from_dlpack([1, 2])
+
+
+def test_dlpack_of_a_dtype_without_counterpart():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(tw.DTypeError, match="from_dlpack"):
+        tw.from_dlpack(torch.zeros(2, dtype=torch.complex32))
 
 
 def test_unused_capsules_free_their_tensors():

@@ -27,6 +27,10 @@ def vector(n: int) -> list[np.ndarray]:
     return [uniform(n), uniform(n)[::-1].copy()]
 
 
+def integers(n: int) -> list[np.ndarray]:
+    return [np.random.default_rng(7).integers(-1000, 1000, n)]
+
+
 def matrix(n: int) -> list[np.ndarray]:
     """n elements in rows of about sqrt(n), and one row."""
     rows = round(n**0.5)
@@ -65,7 +69,7 @@ class Plan:
 
 
 PLANS = [
-    Plan("zeros", "lib.zeros(a.shape[0])"),
+    Plan("full", "lib.full(a.shape, 1.5, dtype=lib.float32)"),
     Plan("arange", "lib.arange(a.shape[0])"),
     Plan("rand", "lib.rand(a.shape[0])", other={
          "numpy": "generator.random(a.shape[0], dtype=lib.float32)"}, tolerance=math.inf),
@@ -86,7 +90,11 @@ PLANS = [
     Plan("sin", "lib.sin(a)"),
     Plan("tanh", "lib.tanh(a)"),
     Plan("pow", "a ** b"),
+    Plan("pow 2.5", "a ** 2.5"),
+    Plan("erf", "lib.erf(a)", other={"numpy": None}),
     Plan("floor_divide", "a // b"),
+    Plan("remainder", "a % b"),
+    Plan("floor_divide int64 by 3", "a // 3", integers),
     Plan("astype float64", "lib.astype(a, lib.float64)", other={"torch": "a.double()"}),
     Plan("sum", "lib.sum(a)"),
     Plan("sum axis 0", "lib.sum(a, axis=0)", matrix),
@@ -102,6 +110,9 @@ PLANS = [
     Plan("cumulative_sum", "lib.cumulative_sum(a)", other={"torch": "lib.cumsum(a, 0)"}, tolerance=1e-2),
     Plan("sort", "lib.sort(a)", other={"torch": "lib.sort(a)[0]"}, sizes=(1_000, 100_000, 1_000_000)),
     Plan("argsort", "lib.argsort(a)", sizes=(1_000, 100_000, 1_000_000), tolerance=math.inf),
+    Plan("topk 10", "lib.topk(a, 10)[0]", other={"numpy": "lib.sort(lib.partition(a, -10)[-10:])[::-1]"}),
+    Plan("unique", "lib.unique_values(a)", integers, {"torch": "lib.unique(a)"}, (1_000, 100_000, 1_000_000)),
+    Plan("nonzero", "lib.nonzero(a)[0]", integers, {"torch": "lib.nonzero(a)[:, 0]"}),
     Plan("concat", "lib.concat([a, b])"),
     Plan("transpose", "lib.asarray(a.T, copy=True)", matrix, {"torch": "a.T.contiguous()",
          "numpy": "lib.ascontiguousarray(a.T)"}),
@@ -114,6 +125,7 @@ PLANS = [
     Plan("matmul 8x8", "a @ b", batch, sizes=(1_000, 100_000, 1_000_000), tolerance=1e-2),
     Plan("softmax", "lib.softmax(a, axis=-1)", matrix, {"torch": "lib.softmax(a, -1)", "numpy": None}),
     Plan("gelu", "lib.gelu(a)", other={"torch": "lib.nn.functional.gelu(a)", "numpy": None}),
+    Plan("sigmoid", "lib.sigmoid(a)", other={"numpy": None}),
     Plan("layer_norm", "lib.layer_norm(a, b.shape)", matrix,
          {"torch": "lib.nn.functional.layer_norm(a, b.shape)", "numpy": None}),
     Plan("conv2d 3x3", "lib.conv2d(a, b)", images,
