@@ -17,9 +17,6 @@ constexpr std::int64_t kColumns = 1024;
 /// Elements of rows that one parallel chunk combines.
 constexpr std::int64_t kRowsChunk = 32768;
 
-/// Rows combined side by side: in one row, each step waits for the one before.
-constexpr int kSideBySide = 4;
-
 /// A scan along one axis. Operand 0 is the input, operand 1 the output. A row is combined from its first
 /// element to its last, whatever its length: pieces put together afterwards could make sums of positive
 /// numbers go down where two of them meet.
@@ -54,37 +51,24 @@ class Scan {
     const std::int64_t rows = before_.total();
     const std::int64_t group = std::max<std::int64_t>(1, kRowsChunk / (length_ + 1));
     ctx_.parallel_for(ceil_div(rows, group), [&](std::int64_t chunk) {
-      const std::int64_t end = std::min(rows, (chunk + 1) * group);
-      std::int64_t row = chunk * group;
-      for (; row + kSideBySide <= end; row += kSideBySide) scan_rows<kSideBySide>(row);
-      for (; row < end; ++row) scan_rows<1>(row);
+      for (std::int64_t row = chunk * group; row < std::min(rows, (chunk + 1) * group); ++row) {
+        const auto start = before_.offsets(row);
+        scan_row(input(start[0]), output(start[1]));
+      }
     });
   }
 
-  template <int Rows>
-  void scan_rows(std::int64_t first_row) const noexcept {
-    const In* in[Rows];
-    Out* out[Rows];
-    for (int r = 0; r < Rows; ++r) {
-      const auto start = before_.offsets(first_row + r);
-      in[r] = input(start[0]);
-      out[r] = output(start[1]);
-      if (!initial_) continue;
-      *out[r] = first_;
-      out[r] += out_stride_;
+  void scan_row(const In* in, Out* out) const noexcept {
+    if (initial_) {
+      *out = first_;
+      out += out_stride_;
     }
     if (length_ == 0) return;
-    Out values[Rows];
     // The first element as it is: 0 + -0.0 would be 0, and 1 times a complex infinity has a nan in it.
-    for (int r = 0; r < Rows; ++r) values[r] = *out[r] = static_cast<Out>(*in[r]);
-    const std::int64_t in_stride = in_stride_;
-    const std::int64_t out_stride = out_stride_;
-    const std::int64_t length = length_;
-    for (std::int64_t i = 1; i < length; ++i) {
-      for (int r = 0; r < Rows; ++r) {
-        values[r] = Combine{}(values[r], static_cast<Out>(in[r][i * in_stride]));
-        out[r][i * out_stride] = values[r];
-      }
+    Out value = *out = static_cast<Out>(*in);
+    for (std::int64_t i = 1; i < length_; ++i) {
+      value = Combine{}(value, static_cast<Out>(in[i * in_stride_]));
+      out[i * out_stride_] = value;
     }
   }
 
