@@ -134,11 +134,12 @@ def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True, sorted: 
     >>> values, indices
     (tensor([9., 8.]), tensor([1, 3]))
     """
+    axis = axis_of("topk", axis, require_tensor("topk", x).ndim)
     if not is_index(k):
         raise _C.DTypeError(f"topk: k must be an int, not {type(k).__name__}")
-    count = operator.index(k)
-    if not 0 <= count < 2**63:
-        raise _C.ValueError(f"topk: k is {count}; it must be from 0 to the size of axis {axis}")
+    count, size = operator.index(k), x.shape[axis]
+    if not 0 <= count <= size:
+        raise _C.ValueError(f"topk: k is {count}; it must be from 0 to {size}, the size of axis {axis}")
     return TopK(*_topk(x, k=count, axis=axis, largest=bool(largest)))
 
 
