@@ -1,4 +1,4 @@
-// sorting.cpp: Ops that order elements or find places in an order: sort, argsort, searchsorted.
+// sorting.cpp: Ops that order elements or find places in an order: sort, argsort, topk, searchsorted.
 #include <string>
 #include <utility>
 
@@ -30,6 +30,27 @@ void infer_sort(InferContext& ctx) {
 void infer_argsort(InferContext& ctx) {
   check_sorted_axis(ctx);
   ctx.set_contiguous(0, ctx.input(0).shape, DType::int64);
+}
+
+void infer_topk(InferContext& ctx) {
+  const TensorMeta& x = ctx.input(0);
+  const int axis = normalize_axis(ctx.name(), ctx.attributes().get<std::int64_t>(1), x.rank());
+  const std::int64_t k = ctx.attributes().get<std::int64_t>(0);
+  Shape shape = x.shape;
+  if (k < 0 || k > shape[axis]) {
+    throw ValueError(std::string(ctx.name()) + ": k is " + std::to_string(k) + "; it must be from 0 to " +
+                     std::to_string(shape[axis]) + ", the size of axis " + std::to_string(axis));
+  }
+  require_order(ctx, 0);
+  shape[axis] = k;
+  ctx.set_contiguous(0, shape, x.dtype);
+  ctx.set_contiguous(1, shape, DType::int64);
+}
+
+/// Few elements are found by scanning, many by sorting all.
+double topk_cost_ns(std::span<const TensorMeta* const> inputs, std::span<const TensorMeta* const> outputs) {
+  const bool is_few = outputs[0]->numel() <= inputs[0]->numel() / 8;
+  return static_cast<double>(inputs[0]->numel()) * (is_few ? 1.5 : 25.0);
 }
 
 void infer_searchsorted(InferContext& ctx) {
@@ -76,6 +97,24 @@ void register_sorting(OpRegistry& registry) {
   registry.add(ordering("argsort", infer_argsort, 25.0f,
                         "The positions that put the elements in ascending (or descending) order along an "
                         "axis.\n\nThe result has the shape of x and dtype int64."));
+  Op topk;
+  topk.name = "topk";
+  topk.inputs = {"x"};
+  topk.attributes = {{"k", AttrKind::integer, {}, true},
+                     {"axis", AttrKind::integer, std::int64_t{-1}},
+                     {"largest", AttrKind::boolean, true}};
+  topk.infer = infer_topk;
+  topk.outputs = 2;
+  topk.cost_ns = topk_cost_ns;
+  topk.doc =
+      "The k largest (or smallest) elements along an axis, in descending (or ascending) order, and where "
+      "they "
+      "stand.\n\nBoth have size k along the axis; values has the dtype of x and indices int64. nan comes "
+      "last, whichever end is asked for, and equal elements keep their order. Raises IndexError for an axis "
+      "out of range, ValueError for a k that is not from 0 to the size of the axis and DTypeError for "
+      "complex "
+      "dtypes.\n\nPyTorch's topk, but for nan.";
+  registry.add(std::move(topk));
   Op search;
   search.name = "searchsorted";
   search.inputs = {"x1", "x2"};

@@ -19,6 +19,7 @@ void register_cpu_kernels(KernelRegistry& registry) {
   cpu::register_take_along_axis_kernel(registry);
   cpu::register_selection_kernels(registry);
   cpu::register_sort_kernels(registry);
+  cpu::register_topk_kernel(registry);
   cpu::register_search_kernels(registry);
   cpu::register_scan_kernels(registry);
   cpu::register_fft_kernels(registry);

@@ -19,6 +19,7 @@ void register_indexing_kernels(KernelRegistry& registry);
 void register_take_along_axis_kernel(KernelRegistry& registry);
 void register_selection_kernels(KernelRegistry& registry);
 void register_sort_kernels(KernelRegistry& registry);
+void register_topk_kernel(KernelRegistry& registry);
 void register_search_kernels(KernelRegistry& registry);
 void register_scan_kernels(KernelRegistry& registry);
 void register_fft_kernels(KernelRegistry& registry);

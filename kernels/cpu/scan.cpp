@@ -88,11 +88,27 @@ class Scan {
     }
     if (length_ == 0) return;
     each_column(begin, end, in, out, [&](const In* from, Out* to) { *to = static_cast<Out>(*from); });
-    for (std::int64_t i = 1; i < length_; ++i) {
-      each_column(begin, end, in + i * in_stride_, out + i * out_stride_, [&](const In* from, Out* to) {
-        *to = Combine{}(to[-out_stride_], static_cast<Out>(*from));
-      });
-    }
+    for (std::int64_t i = 1; i < length_; ++i)
+      add_row(begin, end, in + i * in_stride_, out + i * out_stride_);
+  }
+
+  /// Combines a row of columns with the row of results before it.
+  void add_row(std::int64_t begin, std::int64_t end, const In* in, Out* out) const noexcept {
+    const std::int64_t in_step = after_.inner_stride(0);
+    after_.run(begin, end, [&](const auto& at, std::int64_t count) {
+      const In* from = in + at[0];
+      Out* to = out + at[1];
+      const Out* before = to - out_stride_;
+      if (in_step == 1) {
+        // A donated input is overwritten element by element, which a vector's lanes may do together.
+#pragma GCC ivdep
+        for (std::int64_t i = 0; i < count; ++i) to[i] = Combine{}(before[i], static_cast<Out>(from[i]));
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) {
+          to[i] = Combine{}(before[i], static_cast<Out>(from[i * in_step]));
+        }
+      }
+    });
   }
 
   template <class Step>

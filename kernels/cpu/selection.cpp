@@ -10,12 +10,60 @@
 #include "kernels/cpu/half.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/select_table.h"
 
 namespace thalweg::cpu {
 namespace {
 
 /// Elements of the mask that one parallel chunk looks at.
 constexpr std::int64_t kMaskChunk = 16384;
+
+/// Positions of the elements that are not zero, of at most kSelectBlock; returns how many.
+template <class T>
+std::int64_t positions_in(const T* in, std::int64_t stride, std::int64_t count,
+                          std::uint32_t* positions) noexcept {
+  if constexpr (std::is_same_v<T, bool>) {
+    return positions_in(reinterpret_cast<const std::uint8_t*>(in), stride, count, positions);
+  } else {
+    if constexpr (std::is_arithmetic_v<T>) {
+      const SelectLoops<T>& loops = select_table();
+      if (stride == 1) return loops.differs(in, count, T(0), positions);
+    }
+    std::int64_t found = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      positions[found] = static_cast<std::uint32_t>(i);
+      found += in[i * stride] != T(0);
+    }
+    return found;
+  }
+}
+
+/// How many elements are not zero.
+template <class T>
+std::int64_t count_in(const T* in, std::int64_t stride, std::int64_t count) noexcept {
+  if constexpr (std::is_same_v<T, bool>) {
+    return count_in(reinterpret_cast<const std::uint8_t*>(in), stride, count);
+  } else {
+    if constexpr (std::is_arithmetic_v<T>) {
+      const SelectLoops<T>& loops = select_table();
+      if (stride == 1) return loops.count_differs(in, count, T(0));
+    }
+    std::int64_t found = 0;
+    for (std::int64_t i = 0; i < count; ++i) found += in[i * stride] != T(0);
+    return found;
+  }
+}
+
+/// Some selected elements: number `which` + i of all is element `first` + `positions[i]` of the tensor, both
+/// counted in C order.
+struct Hits {
+  std::int64_t which;
+  std::int64_t count;
+  std::int64_t first;
+  const std::uint32_t* positions;
+
+  std::int64_t position(std::int64_t i) const noexcept { return first + positions[i]; }
+};
 
 /// The elements of a tensor that are not zero, chunk by chunk in C order.
 template <class T>
@@ -26,8 +74,8 @@ class Selected {
     starts_.resize(static_cast<std::size_t>(chunks()) + 1);
     ctx.parallel_for(chunks(), [&](std::int64_t chunk) {
       std::int64_t found = 0;
-      run(chunk, [&](const T* in, std::int64_t stride, std::int64_t, std::int64_t count) {
-        for (std::int64_t i = 0; i < count; ++i) found += in[i * stride] != T(0);
+      run(chunk, [&](const T* in, std::int64_t, std::int64_t count) {
+        found += count_in(in, nest_.inner_stride(0), count);
       });
       starts_[chunk + 1] = found;
     });
@@ -36,15 +84,19 @@ class Selected {
 
   std::int64_t count() const noexcept { return starts_.back(); }
 
-  /// Calls `fn(position, which)` for the selected elements, on any threads: number `which` of them is element
-  /// `position` of the tensor, both counted in C order.
+  /// Calls `fn(hits)` until it has been called for all selected elements, on any threads.
   template <class Fn>
   void each(Fn&& fn) const {
     ctx_.parallel_for(chunks(), [&](std::int64_t chunk) {
+      const std::int64_t stride = nest_.inner_stride(0);
       std::int64_t which = starts_[chunk];
-      run(chunk, [&](const T* in, std::int64_t stride, std::int64_t first, std::int64_t count) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          if (in[i * stride] != T(0)) fn(first + i, which++);
+      run(chunk, [&](const T* in, std::int64_t first, std::int64_t count) {
+        std::uint32_t positions[kSelectRoom];
+        for (std::int64_t done = 0; done < count; done += kSelectBlock) {
+          const std::int64_t length = std::min(kSelectBlock, count - done);
+          const std::int64_t found = positions_in(in + done * stride, stride, length, positions);
+          fn(Hits{which, found, first + done, positions});
+          which += found;
         }
       });
     });
@@ -53,12 +105,13 @@ class Selected {
  private:
   std::int64_t chunks() const noexcept { return ceil_div(nest_.total(), kMaskChunk); }
 
+  /// Calls `fn(data, first, count)` for the runs of a chunk.
   template <class Fn>
   void run(std::int64_t chunk, Fn&& fn) const {
     std::int64_t position = chunk * kMaskChunk;
     nest_.run(position, std::min(nest_.total(), position + kMaskChunk),
               [&](const auto& at, std::int64_t count) {
-                fn(data_ + at[0], nest_.inner_stride(0), position, count);
+                fn(data_ + at[0], position, count);
                 position += count;
               });
   }
@@ -75,21 +128,42 @@ void check_count(const KernelContext& ctx, std::int64_t found, std::int64_t expe
                    " elements are selected, but the result has " + std::to_string(expected));
 }
 
+/// Writes where the hits stand along each axis: `count` of all for one axis after the other.
+void write_places(const Hits& hits, const Shape& shape, std::int64_t* out, std::int64_t count) noexcept {
+  const int last = static_cast<int>(shape.size()) - 1;
+  if (last == 0) {
+    for (std::int64_t i = 0; i < hits.count; ++i) out[hits.which + i] = hits.position(i);
+    return;
+  }
+  // Divides once for a row along the last axis, not for each of its hits.
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t outer[kMaxRank];
+  for (std::int64_t i = 0; i < hits.count; ++i) {
+    const std::int64_t position = hits.position(i);
+    if (position >= end) {
+      std::int64_t rest = position / shape[last];
+      begin = rest * shape[last];
+      end = begin + shape[last];
+      for (int axis = last - 1; axis > 0; --axis) {
+        outer[axis] = rest % shape[axis];
+        rest /= shape[axis];
+      }
+      outer[0] = rest;
+    }
+    for (int axis = 0; axis < last; ++axis) out[axis * count + hits.which + i] = outer[axis];
+    out[last * count + hits.which + i] = position - begin;
+  }
+}
+
 void nonzero_kernel(const KernelContext& ctx) {
   const TensorView& x = ctx.input(0);
   const std::int64_t count = ctx.output().shape()[1];
   visit_dtype(x.dtype(), [&]<class T>() {
     const Selected<T> selected(ctx, x);
     check_count(ctx, selected.count(), count);
-    std::int64_t* out = ctx.output().as<std::int64_t>();
-    const Shape& shape = x.shape();
-    selected.each([&](std::int64_t position, std::int64_t which) {
-      for (int axis = x.rank() - 1; axis > 0; --axis) {
-        out[axis * count + which] = position % shape[axis];
-        position /= shape[axis];
-      }
-      out[which] = position;
-    });
+    selected.each(
+        [&](const Hits& hits) { write_places(hits, x.shape(), ctx.output().as<std::int64_t>(), count); });
   });
 }
 
@@ -126,9 +200,18 @@ void mask_select_kernel(const KernelContext& ctx) {
   const LoopNest<2> places = axes_of(x, 0, mask.rank(), dense);
   const LoopNest<2> rest = axes_of(x, mask.rank(), x.rank(), dense);
   visit_item(item_size(x.dtype()), [&]<class T>() {
-    selected.each([&](std::int64_t position, std::int64_t which) {
-      copy_row(rest, x.as<const T>() + place_of(places, position),
-               ctx.output().as<T>() + which * rest.total());
+    const T* in = x.as<const T>();
+    T* out = ctx.output().as<T>();
+    if (rest.total() == 1 && places.rank() <= 1) {
+      const std::int64_t stride = places.inner_stride(0);
+      return selected.each([&](const Hits& hits) {
+        for (std::int64_t i = 0; i < hits.count; ++i) out[hits.which + i] = in[hits.position(i) * stride];
+      });
+    }
+    selected.each([&](const Hits& hits) {
+      for (std::int64_t i = 0; i < hits.count; ++i) {
+        copy_row(rest, in + place_of(places, hits.position(i)), out + (hits.which + i) * rest.total());
+      }
     });
   });
 }
@@ -154,8 +237,12 @@ void mask_scatter_kernel(const KernelContext& ctx) {
              {value.shape()[behind] == 1 ? 0 : value.strides()[behind], out.strides()[axis]});
   }
   visit_item(item_size(x.dtype()), [&]<class T>() {
-    selected.each([&](std::int64_t position, std::int64_t which) {
-      copy_row(rest, value.as<const T>() + which * value.strides()[0], out.as<T>() + position * rest.total());
+    const T* from = value.as<const T>();
+    T* to = out.as<T>();
+    selected.each([&](const Hits& hits) {
+      for (std::int64_t i = 0; i < hits.count; ++i) {
+        copy_row(rest, from + (hits.which + i) * value.strides()[0], to + hits.position(i) * rest.total());
+      }
     });
   });
 }

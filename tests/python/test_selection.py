@@ -25,6 +25,64 @@ def test_topk(dtype, largest):
                     check(values, np.take_along_axis(array, expected, axis=axis))
 
 
+def rows_of(size: int, dtype: str) -> dict[str, np.ndarray]:
+    """Rows that a scan for the best meets in different ways."""
+    rng = np.random.default_rng(size)
+    line = np.arange(size).astype(dtype)
+    rows = {
+        "ascending": line,
+        "descending": line[::-1].copy(),
+        "equal": np.zeros(size, dtype),
+        "few values": rng.integers(0, 5, size).astype(dtype),
+        "random": rng.permutation(size).astype(dtype),
+    }
+    if dtype.startswith("float"):
+        nans = np.full(size, np.nan, dtype)
+        nans[:: size // 7] = 3
+        zeros = np.zeros(size, dtype)
+        zeros[::3] = -0.0
+        rows |= {"nans": nans, "zeros": zeros, "infinities": np.where(rows["few values"] > 2, np.inf, nans)}
+        rows = {key: row.astype(dtype) for key, row in rows.items()}
+    return rows
+
+
+def check_topk(tensor: tw.Tensor, array: np.ndarray, k: int, axis: int, largest: bool) -> None:
+    expected = tw.argsort(tensor, axis=axis, descending=largest).numpy().take(range(k), axis=axis)
+    values, indices = tw.topk(tensor, k, axis, largest=largest)
+    check(indices, expected)
+    expected_values = np.take_along_axis(array, expected, axis=axis)
+    check(values, expected_values)
+    if array.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(values.numpy()), np.signbit(expected_values))
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", REAL)
+def test_topk_of_rows_that_are_scanned(dtype, largest):
+    for name, row in rows_of(5000, dtype).items():
+        stacked = np.stack([row, np.roll(row, 7), row])
+        for k in (1, 10, 200, 625, 626):
+            check_topk(tw.asarray(row), row, k, 0, largest)
+            if name in ("random", "few values"):
+                check_topk(tw.asarray(stacked), stacked, k, 1, largest)
+                check_topk(tw.asarray(stacked.T), stacked.T, k, 0, largest)
+                check_topk(tw.asarray(np.repeat(row, 2))[::-2], np.repeat(row, 2)[::-2], k, 0, largest)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_topk_of_rows_that_threads_share(dtype, largest):
+    # In pieces; all sorted.
+    for size, counts in ((300_000, (3, 3000)), (140_000, (70_000,))):
+        rows = rows_of(size, dtype)
+        for name in ("ascending", "random", "nans") if "nans" in rows else ("ascending", "few values"):
+            for k in counts:
+                check_topk(tw.asarray(rows[name]), rows[name], k, 0, largest)
+    row = rows_of(300_000, dtype)["random"]
+    stacked = np.stack([row, row[::-1]])
+    check_topk(tw.asarray(stacked), stacked, 100, 1, largest)
+
+
 def test_topk_of_nans_and_equals():
     x = tw.asarray([math.nan, 1.0, math.inf, 1.0, -math.inf])
     assert tw.topk(x, 3).indices.tolist() == [2, 1, 3]
@@ -101,6 +159,7 @@ X = tw.ones((2, 3))
     [
         (lambda: tw.topk(X, 4), tw.ValueError, "^topk: k is 4; it must be from 0 to 3, the size of axis 1"),
         (lambda: tw.topk(X, -1), tw.ValueError, "k is -1"),
+        (lambda: tw.topk(X, 2**70), tw.ValueError, "^topk: k is 1180591620717411303424; it must"),
         (lambda: tw.topk(X, 1.0), tw.DTypeError, "k must be an int, not float"),
         (lambda: tw.topk(X, 1, 2), tw.IndexError, "axis 2 is out of bounds"),
         (lambda: tw.topk(tw.asarray(1.0), 1), tw.IndexError, "0 dimensions"),
@@ -130,7 +189,10 @@ def test_complex_values_have_no_order(dtype):
 def program() -> list[bytes]:
     x = tw.randn(300, 401, generator=tw.Generator(3))
     values, indices = tw.topk(x, 7, 0)
-    return [each.numpy().tobytes() for each in (values, indices, tw.put_along_axis(x, indices, -values, 0))]
+    long = tw.topk(tw.randn(700_000, generator=tw.Generator(4)), 2000)
+    return [
+        each.numpy().tobytes() for each in (values, indices, *long, tw.put_along_axis(x, indices, -values, 0))
+    ]
 
 
 def test_same_bits_in_every_mode_and_for_any_number_of_threads():

@@ -112,7 +112,7 @@ PLANS = [
     Plan("argsort", "lib.argsort(a)", sizes=(1_000, 100_000, 1_000_000), tolerance=math.inf),
     Plan("topk 10", "lib.topk(a, 10)[0]", other={"numpy": "lib.sort(lib.partition(a, -10)[-10:])[::-1]"}),
     Plan("unique", "lib.unique_values(a)", integers, {"torch": "lib.unique(a)"}, (1_000, 100_000, 1_000_000)),
-    Plan("nonzero", "lib.nonzero(a)[0]", integers, {"torch": "lib.nonzero(a)[:, 0]"}),
+    Plan("nonzero", "lib.nonzero(a < b)[0]", other={"torch": "lib.nonzero(a < b, as_tuple=True)[0]"}),
     Plan("concat", "lib.concat([a, b])"),
     Plan("transpose", "lib.asarray(a.T, copy=True)", matrix, {"torch": "a.T.contiguous()",
          "numpy": "lib.ascontiguousarray(a.T)"}),

@@ -13,10 +13,10 @@ from thalweg._operations import axis_of, documented, is_index, require_broadcast
 from thalweg._typing import Operand, Tensor
 
 _arange = op("arange")
-_contiguous = op("contiguous")
 _reshape = op("reshape")
 _sort = op("sort")
 _argsort = op("argsort")
+_topk = op("topk")
 _searchsorted = op("searchsorted")
 _take = op("take")
 _take_along_axis = op("take_along_axis")
@@ -126,14 +126,9 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
+@documented(_topk)
 def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> TopK:
-    """The k largest (or smallest) elements along an axis, in descending (or ascending) order, and where they
-    stand.
-
-    Both have size k along the axis; values has the dtype of x and indices int64. nan comes last, whichever
-    end is asked for, and equal elements keep their order. sorted: results that need not be in order are in
-    order too. Raises IndexError for an axis out of range, ValueError for a k that is not from 0 to the size
-    of the axis and DTypeError for complex dtypes. PyTorch's topk, but for nan.
+    """sorted: results that need not be in order are in order too.
 
     >>> values, indices = tw.topk(tw.asarray([3.0, 9.0, 4.0, 8.0]), 2)
     >>> values, indices
@@ -145,10 +140,7 @@ def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True, sorted: 
     count, size = operator.index(k), x.shape[axis]
     if not 0 <= count <= size:
         raise _C.ValueError(f"topk: k is {count}; it must be from 0 to {size}, the size of axis {axis}")
-    order = _argsort(x, axis=axis, descending=bool(largest))
-    # A copy, so that the rest of the order does not stay in memory.
-    indices = _contiguous(order[(slice(None),) * axis + (slice(count),)])
-    return TopK(_take_along_axis(x, indices, axis=axis), indices)
+    return TopK(*_topk(x, k=count, axis=axis, largest=bool(largest)))
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
