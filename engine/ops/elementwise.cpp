@@ -124,11 +124,11 @@ constexpr Row kBinary[] = {
      "Integers wrap; two bools give logical and."},
     {"divide", Domain::floating, Complex::yes, Result::same, 0.5f, "x1 / x2.",
      "Division by zero gives infinity or NaN."},
-    {"floor_divide", Domain::bool_as_int8, Complex::no, Result::same, 8.0f,
+    {"floor_divide", Domain::bool_as_int8, Complex::no, Result::same, 1.0f,
      "x1 // x2: the quotient rounded towards minus infinity.",
      "An integer divided by 0 gives 0, the smallest integer by -1 wraps. With an infinity the quotient "
      "itself (array API standard; Python gives nan or -1)."},
-    {"remainder", Domain::bool_as_int8, Complex::no, Result::same, 8.0f,
+    {"remainder", Domain::bool_as_int8, Complex::no, Result::same, 1.0f,
      "x1 % x2: the rest of floor_divide, with the sign of x2.", "An integer modulo 0 gives 0."},
     {"pow", Domain::bool_as_int8, Complex::yes, Result::same, 6.0f, "x1 to the power x2.",
      "Integers wrap. A negative integer exponent of an integer raises ValueError when the result is read."},

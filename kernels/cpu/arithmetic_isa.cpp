@@ -35,8 +35,6 @@ void fill_binary_rows(ElementwiseTable& table) {
   fill_binary<Multiply>(row(table, BinaryFn::multiply), NumericTypes{});
   fill_binary<Multiply>(row(table, BinaryFn::multiply), BoolTypes{});
   fill_binary<Divide>(row(table, BinaryFn::divide), FloatingTypes{});
-  fill_binary<FloorDivide>(row(table, BinaryFn::floor_divide), NumericTypes{});
-  fill_binary<Remainder>(row(table, BinaryFn::remainder), NumericTypes{});
   fill_binary<IntegerPower>(row(table, BinaryFn::pow), IntegerTypes{});
   fill_binary<Minimum>(row(table, BinaryFn::minimum), NumericTypes{});
   fill_binary<Minimum>(row(table, BinaryFn::minimum), BoolTypes{});

@@ -17,6 +17,7 @@
 namespace thalweg::cpu {
 
 THALWEG_DECLARE_PER_ISA(fill_arithmetic, ElementwiseTable)
+THALWEG_DECLARE_PER_ISA(fill_division, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_compare_and_logic, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_math, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_casts, ElementwiseTable)
@@ -42,6 +43,7 @@ const ElementwiseTable& table_of() {
   static const ElementwiseTable table = [] {
     ElementwiseTable fresh{};
     fill_arithmetic(isa, fresh);
+    fill_division(isa, fresh);
     fill_compare_and_logic(isa, fresh);
     fill_math(isa, fresh);
     fill_casts(isa, fresh);

@@ -1,4 +1,4 @@
-# Finds oneTBB, nlohmann_json, SLEEF, Highway, pocketfft and threads: from Debian's packages or from PyPI's.
+# Finds oneTBB, nlohmann_json, SLEEF, Highway, pocketfft, libdivide and threads: from Debian's packages or from PyPI's.
 
 # In a wheel build oneTBB comes from PyPI's tbb-devel, which keeps TBBConfig.cmake outside site-packages, where
 # CMake does not look by itself; the build backend's interpreter knows the place.
@@ -51,3 +51,12 @@ if(NOT THALWEG_POCKETFFT_INCLUDE)
 endif()
 add_library(thalweg::pocketfft INTERFACE IMPORTED)
 target_include_directories(thalweg::pocketfft SYSTEM INTERFACE "${THALWEG_POCKETFFT_INCLUDE}")
+
+# libdivide is a header too; its CMake config is not in every package.
+find_path(THALWEG_LIBDIVIDE_INCLUDE libdivide.h)
+if(NOT THALWEG_LIBDIVIDE_INCLUDE)
+  message(FATAL_ERROR "libdivide (libdivide.h) was not found. On Debian or Ubuntu: apt-get install libdivide-dev; "
+                      "elsewhere set THALWEG_LIBDIVIDE_INCLUDE to its folder")
+endif()
+add_library(thalweg::libdivide INTERFACE IMPORTED)
+target_include_directories(thalweg::libdivide SYSTEM INTERFACE "${THALWEG_LIBDIVIDE_INCLUDE}")
