@@ -63,7 +63,11 @@ class DeviceArena::Place final : public tbb::task_scheduler_observer {
     };
     static Retired& retired = *new Retired;  // leaked, as workers may outlive static destructors
     const std::lock_guard guard(retired.lock);
-    std::erase_if(retired.places, [](const auto& old) { return !old->is_observing(); });
+    std::erase_if(retired.places, [](const auto& old) {
+      if (old->is_observing()) return false;
+      old->observe(false);  // changes nothing, but is ordered after the last worker's call of it
+      return true;
+    });
     retired.places.push_back(std::move(place));
   }
 
