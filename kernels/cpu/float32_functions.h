@@ -10,7 +10,11 @@ namespace {
 using Floats = Float32Lanes::Vector;
 
 THALWEG_HD Floats floats(float x) { return Float32Lanes::splat(x); }
-THALWEG_HD Floats size_of(Floats x) { return x < floats(0) ? -x : x; }
+/// |x|, of -0 too.
+THALWEG_HD Floats size_of(Floats x) { return bits_as<Floats>(bits_as<Float32Lanes::Bits>(x) & 0x7fffffffu); }
+/// `result`, or NaN with the bits of x where that is NaN: of two NaNs the processor takes whichever comes
+/// first in an instruction, which need not be the same in two copies of a loop.
+THALWEG_HD Floats unless_nan(Floats x, Floats result) { return x == x ? result : x + x; }
 
 /// x^y = 2^(y log2 x), for x above 0 and a finite y. Other lanes are `Other`'s.
 template <class Other>
@@ -36,7 +40,7 @@ struct FloatPow {
   }
 };
 
-/// 2^x for x from -300 to 127, to 1.2 units in the last place, times `factor`; subnormal results are rounded
+/// 2^x for x from -250 to 127, to 1.2 units in the last place, times `factor`; subnormal results are rounded
 /// once.
 THALWEG_HD Floats times_exp2(Floats factor, Floats x) {
   using Bits = Float32Lanes::Bits;
@@ -48,8 +52,7 @@ THALWEG_HD Floats times_exp2(Floats factor, Floats x) {
   // Two factors, as the whole power may be too small for one.
   const Floats half = floats(0.5f) * (shifted - shift) + shift;
   const Floats first = bits_as<Floats>((bits_as<Bits>(half) << 23) + 0x3f800000u);
-  const Floats second =
-      bits_as<Floats>(((bits_as<Bits>(shifted) - bits_as<Bits>(half)) << 23) + 0x3f800000u);
+  const Floats second = bits_as<Floats>(((bits_as<Bits>(shifted) - bits_as<Bits>(half)) << 23) + 0x3f800000u);
   return factor * power * first * second;
 }
 
@@ -61,17 +64,17 @@ struct FloatErf {
     const Floats size = size_of(x);
     const Floats bounded = size > largest ? largest : size;
     const Floats square = x * x;
-    const Floats slope = polynomial<Lanes>(square, {0.12837915122509003f, -0.3761255443096161f,
-                                                    0.11282496899366379f, -0.026792947202920914f,
-                                                    0.005034370813518763f, -0.0006214585155248642f});
+    const Floats slope =
+        polynomial<Lanes>(square, {0.12837915122509003f, -0.3761255443096161f, 0.11282496899366379f,
+                                   -0.026792947202920914f, 0.005034370813518763f, -0.0006214585155248642f});
     const Floats inner = Lanes::multiply_add(x, slope, x);
-    const Floats exponent = polynomial<Lanes>(
-        bounded, {0.00045467133168131113f, -1.630561113357544f, -0.9115559458732605f, -0.15880011022090912f,
-                  0.03811602666974068f, -0.0068676406517624855f, 0.0008615075494162738f,
-                  -6.653598393313587e-05f, 2.367627530475147e-06f});
+    const Floats exponent =
+        polynomial<Lanes>(bounded, {0.00045467133168131113f, -1.630561113357544f, -0.9115559458732605f,
+                                    -0.15880011022090912f, 0.03811602666974068f, -0.0068676406517624855f,
+                                    0.0008615075494162738f, -6.653598393313587e-05f, 2.367627530475147e-06f});
     const Floats outer = floats(1) - times_exp2(floats(1), exponent);
     const Floats signed_outer = x < floats(0) ? -outer : outer;
-    return size < floats(0.875f) ? inner : signed_outer;
+    return unless_nan(x, size < floats(0.875f) ? inner : signed_outer);
   }
 };
 
@@ -97,7 +100,7 @@ struct FloatErfc {
     const auto signed_of = [&](Doubles value, Doubles negative) {
       return negative > Float64Lanes::splat(0) ? two - of(value) : of(value);
     };
-    return narrow({signed_of(wide.low, sign.low), signed_of(wide.high, sign.high)});
+    return unless_nan(x, narrow({signed_of(wide.low, sign.low), signed_of(wide.high, sign.high)}));
   }
 };
 
@@ -108,7 +111,7 @@ struct FloatGelu {
   static THALWEG_HD Floats apply(Floats x) {
     const Floats zero = floats(0);
     const Floats three = floats(3);
-    const Floats largest = floats(20);  // P's factor is 0 from here on
+    const Floats largest = floats(18);  // the product is 0 from here on
     const Floats size = size_of(x);
     const Floats bounded = size > largest ? largest : size;
     const Floats scaled = polynomial<Lanes>(
@@ -118,7 +121,7 @@ struct FloatGelu {
          0.0001162496191682294f, 5.415194027591497e-05f});
     const Floats half_log2_e = floats(0.72134752f);
     const Floats part = times_exp2(bounded * scaled, -(bounded * bounded * half_log2_e));
-    return x < zero ? -part : x - part;
+    return unless_nan(x, x < zero ? -part : x - part);
   }
 };
 

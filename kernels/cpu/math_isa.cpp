@@ -252,20 +252,33 @@ struct Sigmoid {
   using F64 = SigmoidOf<RawExp::F64>;
 };
 
-/// x * sigmoid(x); at minus infinity its limit.
-template <class Sigmoid>
+/// x * sigmoid(x); at minus infinity its limit. Where sigmoid gets close to the smallest numbers it is
+/// exp(x + kShift) exp(-kShift), of which the second factor comes last.
+template <class Raw>
 struct SiluOf {
-  using Lanes = typename Sigmoid::Lanes;
+  using Lanes = typename Raw::Lanes;
   using Vector = typename Lanes::Vector;
+  using Element = typename Lanes::Element;
+  static constexpr bool kSingle = sizeof(Element) == 4;
+  static constexpr Element kLow = kSingle ? -64 : -600;
+  static constexpr Element kShift = kSingle ? 45 : 300;
+  static constexpr Element kExpOfMinusShift =
+      static_cast<Element>(kSingle ? 0x1.0e5b73d1ff53dp-65 : 0x1.245639c3a49f7p-433);
   static THALWEG_HD Vector apply(Vector x) {
-    // Below it sigmoid is 0, and infinity times 0 would be nan.
-    const Vector lowest = Lanes::splat(-1e4f);
-    return (x < lowest ? lowest : x) * Sigmoid::apply(x);
+    const Vector zero = Lanes::splat(0);
+    const Vector one = Lanes::splat(1);
+    const Vector low = Lanes::splat(kLow);
+    const Vector lowest = Lanes::splat(-1e4f);  // infinity times 0 would be nan
+    const Vector size = x < zero ? x : -x;
+    const Vector small = Raw::apply(x < low ? x + Lanes::splat(kShift) : size);
+    const Vector bounded = x < lowest ? lowest : x;
+    const Vector usual = bounded * ((x < zero ? small : one) / (one + small));
+    return x < low ? bounded * small * Lanes::splat(kExpOfMinusShift) : usual;
   }
 };
 struct Silu {
-  using F32 = SiluOf<Sigmoid::F32>;
-  using F64 = SiluOf<Sigmoid::F64>;
+  using F32 = SiluOf<RawExp::F32>;
+  using F64 = SiluOf<RawExp::F64>;
 };
 
 /// x times half of erfc(-x / sqrt(2)).

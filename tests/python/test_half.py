@@ -691,7 +691,9 @@ def test_bfloat16_without_ml_dtypes(monkeypatch):
 
 
 @half
-@pytest.mark.parametrize("view", [view for view in VIEWS if view != "reversed"])  # torch has no negative strides
+@pytest.mark.parametrize(
+    "view", [view for view in VIEWS if view != "reversed"]
+)  # torch has no negative strides
 def test_dlpack_with_torch(dtype, view):
     torch = pytest.importorskip("torch")
     x, wide = pair(dtype, view)

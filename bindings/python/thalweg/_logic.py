@@ -203,7 +203,9 @@ def where(condition: Operand, x1: Operand, x2: Operand, /) -> Tensor:
     return _where(condition, x1, x2)
 
 
-def isclose(x1: Operand, x2: Operand, /, rtol: float = 1e-05, atol: float = 1e-08, *, equal_nan: bool = False) -> Tensor:
+def isclose(
+    x1: Operand, x2: Operand, /, rtol: float = 1e-05, atol: float = 1e-08, *, equal_nan: bool = False
+) -> Tensor:
     """True where abs(x1 - x2) <= atol + rtol * abs(x2), or both are the same infinity. nan is close to
     nothing, or to nan with equal_nan. Operands broadcast.
 
@@ -228,7 +230,9 @@ def _with_differences(x: Operand) -> Operand:
     return _astype(x, dtype="float64") if isinstance(x, Tensor) and "floating" not in x.dtype.kind else x
 
 
-def allclose(x1: Operand, x2: Operand, /, rtol: float = 1e-05, atol: float = 1e-08, *, equal_nan: bool = False) -> Tensor:
+def allclose(
+    x1: Operand, x2: Operand, /, rtol: float = 1e-05, atol: float = 1e-08, *, equal_nan: bool = False
+) -> Tensor:
     """A 0-d tensor: True if isclose is everywhere, with the same errors as it raises. NumPy's allclose, but
     that it does not wait.
 

@@ -43,7 +43,6 @@ _INSTEAD = {
     "seed": "manual_seed",
     "sub": "subtract",
     "swapaxes": "permute_dims or moveaxis",
-    "transpose": "permute_dims",
     "true_divide": "divide",
     "unique": "unique_values, unique_counts, unique_inverse or unique_all",
     "unsqueeze": "expand_dims",

@@ -78,7 +78,9 @@ def uniform(
     shape = shape_of("uniform", shape)
     dtype = "float32" if dtype is None else dtype
     if isinstance(high, tuple):
-        raise _C.DTypeError(f"uniform: high is the tuple {high}; the shape comes first: uniform(shape, low, high)")
+        raise _C.DTypeError(
+            f"uniform: high is the tuple {high}; the shape comes first: uniform(shape, low, high)"
+        )
     return _draw(_uniform, generator, shape, low=low, high=high, dtype=dtype, device=device)
 
 
@@ -99,7 +101,9 @@ def normal(
     shape = shape_of("normal", shape)
     dtype = "float32" if dtype is None else dtype
     if isinstance(std, tuple):
-        raise _C.DTypeError(f"normal: std is the tuple {std}; the shape comes first: normal(shape, mean, std)")
+        raise _C.DTypeError(
+            f"normal: std is the tuple {std}; the shape comes first: normal(shape, mean, std)"
+        )
     return _draw(_normal, generator, shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
