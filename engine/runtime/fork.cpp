@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "core/slab_pool.h"
+#include "runtime/device_arena.h"
 #include "runtime/eager_graph_executor.h"
 
 namespace thalweg {
@@ -29,6 +30,9 @@ std::atomic<bool> used_threads{false};
 std::atomic<bool> forked_child{false};
 
 void prepare() {
+  // oneTBB sets itself up, and each thread, at the first question; a child would wait for ever for another
+  // thread that was at it.
+  static_cast<void>(inside_tbb_task());
   watched().lock.lock();
   auto& executors = watched().executors;
   for (bool all = false; !all;) {
