@@ -1,4 +1,5 @@
-// float32_functions.h: functions of float32 vectors that SLEEF's are too slow for: pow, erf, erfc and gelu.
+// float32_functions.h: functions of float32 vectors for which SLEEF's are too slow: log, pow, tanh, erf, erfc
+// and gelu. Polynomials interpolate at Chebyshev's nodes.
 #pragma once
 
 #include "kernels/cpu/double_lanes.h"
@@ -40,21 +41,89 @@ struct FloatPow {
   }
 };
 
-/// 2^x for x from -250 to 127, to 1.2 units in the last place, times `factor`; subnormal results are rounded
-/// once.
-THALWEG_HD Floats times_exp2(Floats factor, Floats x) {
+/// Added, it leaves no place for digits behind the point: a number is rounded, and its bits count up from
+/// this one's.
+constexpr float kRoundingShift = 0x1.8p23f;
+
+/// x times 2 to the integer of which `shifted` is the sum with kRoundingShift, from -252 to 254: in two
+/// factors, as one would leave the range of exponents. A subnormal result is rounded once.
+THALWEG_HD Floats times_power_of_two(Floats x, Floats shifted) {
   using Bits = Float32Lanes::Bits;
-  const Floats shift = floats(0x1.8p23f);  // as in exp2_in_double
-  const Floats shifted = x + shift;
-  const Floats power = polynomial<Float32Lanes>(
-      x - (shifted - shift), {1.0f, 0.6931471824645996f, 0.24022650718688965f, 0.05550327152013779f,
-                              0.009618056938052177f, 0.0013400427997112274f, 0.00015461444854736328f});
-  // Two factors, as the whole power may be too small for one.
+  const Floats shift = floats(kRoundingShift);
   const Floats half = floats(0.5f) * (shifted - shift) + shift;
   const Floats first = bits_as<Floats>((bits_as<Bits>(half) << 23) + 0x3f800000u);
   const Floats second = bits_as<Floats>(((bits_as<Bits>(shifted) - bits_as<Bits>(half)) << 23) + 0x3f800000u);
-  return factor * power * first * second;
+  return x * first * second;
 }
+
+/// e log(2) + log(1 + r) for x = 2^e (1 + r), of normal numbers above 0. Other lanes are `Other`'s.
+template <class Other>
+struct FloatLog {
+  using Lanes = Float32Lanes;
+  using Bits = Lanes::Bits;
+  static THALWEG_HD Floats of(Floats x) {
+    // As in log2_in_double.
+    const uint32_t root = 0x3f3504f3;
+    const Bits moved = bits_as<Bits>(x) + (0x3f800000u - root);
+    const Floats rest = bits_as<Floats>((moved & 0x007fffffu) + root) - floats(1);
+    const Floats exponent = bits_as<Floats>((moved >> 23) + 0x4b000000u) - floats(0x1p23f + 127);
+    const Floats slope =
+        polynomial<Lanes>(rest, {0.3333333134651184f, -0.2499999701976776f, 0.20000715553760529f,
+                                 -0.1666780263185501f, 0.14249058067798615f, -0.12425687164068222f,
+                                 0.11685419827699661f, -0.11479733884334564f, 0.06971611827611923f});
+    const Floats curve = rest * rest * Lanes::multiply_add(rest, slope, floats(-0.5f));
+    const Floats low = Lanes::multiply_add(exponent, floats(-2.12194440e-4f), curve);
+    return Lanes::multiply_add(exponent, floats(0.693359375f), rest + low);
+  }
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats zero = floats(0);
+    const Floats one = floats(1);
+    const Floats others = x >= floats(__FLT_MIN__) && x <= floats(__FLT_MAX__) ? zero : one;
+    if (__builtin_expect(!Lanes::any_beyond(others, 0), 1)) return of(x);
+    return others == zero ? of(x) : Other::apply(x);
+  }
+};
+
+/// 2^f, to 1.2 units in the last place, for f from -1/2 to 1/2.
+THALWEG_HD Floats exp2_of_fraction(Floats f) {
+  return polynomial<Float32Lanes>(
+      f, {1.0f, 0.6931471824645996f, 0.24022650718688965f, 0.05550327152013779f, 0.009618056938052177f,
+          0.0013400427997112274f, 0.00015461444854736328f});
+}
+
+/// 2^x times `factor` for x from -250 to 127; a subnormal result is rounded once.
+THALWEG_HD Floats times_exp2(Floats factor, Floats x) {
+  const Floats shift = floats(kRoundingShift);
+  const Floats shifted = x + shift;
+  return times_power_of_two(factor * exp2_of_fraction(x - (shifted - shift)), shifted);
+}
+
+/// Below 0.625 x + x^3 P(x^2), from there on 1 - 2 / (exp(2 |x|) + 1) with the sign of x.
+struct FloatTanh {
+  using Lanes = Float32Lanes;
+  using Bits = Lanes::Bits;
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats one = floats(1);
+    const Floats largest = floats(10);  // 1 from here on
+    const Floats size = size_of(x);
+    const Floats bounded = size > largest ? largest : size;
+    const Floats square = size * size;
+    const Floats slope = polynomial<Lanes>(
+        square, {-0x1.555552p-2f, 0x1.110e1cp-3f, -0x1.b9258ap-5f, 0x1.58048ep-6f, -0x1.8f8de4p-8f});
+    const Floats small = Lanes::multiply_add(size, square * slope, size);
+    const Floats shift = floats(kRoundingShift);
+    const Floats twice_log2_e = floats(2.88539008f);
+    const Floats shifted = Lanes::multiply_add(bounded, twice_log2_e, shift);
+    const Floats fraction = Lanes::multiply_add(bounded, twice_log2_e, shift - shifted);
+    // At most 2^29: the whole part joins the exponent.
+    const Floats power =
+        bits_as<Floats>(bits_as<Bits>(exp2_of_fraction(fraction)) + (bits_as<Bits>(shifted) << 23));
+    const Floats large = one - floats(2) * Lanes::reciprocal(power + one);
+    const Floats result = size < floats(0.625f) ? small : large;
+    const Bits sign = bits_as<Bits>(x) & 0x80000000u;
+    return unless_nan(x, bits_as<Floats>(bits_as<Bits>(result) | sign));
+  }
+};
 
 /// Up to 0.875 x + x P(x^2), from there on 1 - 2^Q(|x|).
 struct FloatErf {

@@ -39,7 +39,7 @@ namespace {
 
 THALWEG_SLEEF_UNARY(RawExp, exp, u10)
 THALWEG_SLEEF_UNARY(Expm1, expm1, u10)
-THALWEG_SLEEF_UNARY(Log, log, u10)
+THALWEG_SLEEF_UNARY(SleefLog, log, u10)
 THALWEG_SLEEF_UNARY(RawLog1p, log1p, u10)
 THALWEG_SLEEF_UNARY(Log2, log2, u10)
 THALWEG_SLEEF_UNARY(Log10, log10, u10)
@@ -130,6 +130,10 @@ struct Pow {
   using F32 = FloatPow<RepairedPow::F32>;
   using F64 = RepairedPow::F64;
 };
+struct Log {
+  using F32 = FloatLog<SleefLog::F32>;
+  using F64 = SleefLog::F64;
+};
 struct Erf {
   using F32 = FloatErf;
   using F64 = SleefErf::F64;
@@ -174,48 +178,32 @@ struct Cosh {
   using F64 = LargeOneByOne<RawCosh::F64, LibmCosh>;
 };
 
-/// tanh x = 1 - 2 / (exp(2 |x|) + 1) with the sign of x; below 0.625, where that loses digits, x + x^3
-/// P(x^2). P is the interpolation of (tanh x - x) / x^3 at Chebyshev's nodes in x^2. SLEEF's own takes five
-/// times as long. Errors are at most 2 units in the last place.
-template <class Raw>
-struct TanhOf {
-  using Lanes = typename Raw::Lanes;
-  using Vector = typename Lanes::Vector;
-  static THALWEG_HD Vector polynomial(Vector square) {
-    if constexpr (sizeof(typename Lanes::Element) == 4) {
-      return terms(square,
-                   {-0x1.555552p-2f, 0x1.110e1cp-3f, -0x1.b9258ap-5f, 0x1.58048ep-6f, -0x1.8f8de4p-8f});
-    } else {
-      return terms(square, {-0.3333333333333333, 0.13333333333333042, -0.05396825396789699,
-                            0.021869488519008305, -0.008863235103240878, 0.0035921217511549622,
-                            -0.0014557754120478055, 0.0005896606577757043, -0.0002375906496055562,
-                            9.257116129556769e-05, -3.12011014257974e-05, 6.485163482793113e-06});
-    }
-  }
-  template <int N>
-  static THALWEG_HD Vector terms(Vector square, const typename Lanes::Element (&coefficients)[N]) {
-    Vector sum = Lanes::splat(coefficients[N - 1]);
-    for (int i = N - 2; i >= 0; --i) sum = sum * square + Lanes::splat(coefficients[i]);
-    return sum;
-  }
+/// 1 - 2 / (exp(2 |x|) + 1) with the sign of x; below 0.625, where that loses digits, x + x^3 P(x^2). P is
+/// the interpolation of (tanh x - x) / x^3 at Chebyshev's nodes in x^2. SLEEF's own takes five times as long.
+/// Errors are at most 2 units in the last place.
+struct DoubleTanh {
+  using Lanes = Float64Lanes;
+  using Vector = Lanes::Vector;
   static THALWEG_HD Vector apply(Vector x) {
     const Vector zero = Lanes::splat(0);
     const Vector one = Lanes::splat(1);
     const Vector size = x < zero ? -x : x;
-    const Vector large = one - Lanes::splat(2) / (Raw::apply(size + size) + one);
+    const Vector large = one - Lanes::splat(2) / (RawExp::F64::apply(size + size) + one);
     const Vector square = x * x;
-    const Vector small = x + x * (square * polynomial(square));
+    const Vector slope =
+        polynomial<Lanes>(square, {-0.3333333333333333, 0.13333333333333042, -0.05396825396789699,
+                                   0.021869488519008305, -0.008863235103240878, 0.0035921217511549622,
+                                   -0.0014557754120478055, 0.0005896606577757043, -0.0002375906496055562,
+                                   9.257116129556769e-05, -3.12011014257974e-05, 6.485163482793113e-06});
+    const Vector small = x + x * (square * slope);
     const Vector signed_large = x < zero ? -large : large;
-    return size < Lanes::splat(static_cast<typename Lanes::Element>(0.625)) ? small : signed_large;
+    return size < Lanes::splat(0.625) ? small : signed_large;
   }
 };
-struct RawTanh {
-  using F32 = TanhOf<RawExp::F32>;
-  using F64 = TanhOf<RawExp::F64>;
-};
 
-/// tanh, asinh and atanh: for tiny x the nearest number to the result is x, which SLEEF misses by a little
-/// more than a unit. Below the limit x^3 / 3, the first term left out, is under a third of a unit.
+/// tanh in double precision, asinh and atanh: for tiny x the nearest number to the result is x, which SLEEF
+/// misses by a little more than a unit. Below the limit x^3 / 3, the first term left out, is under a third of
+/// a unit.
 template <class Raw>
 struct TinyAsIs {
   using Lanes = typename Raw::Lanes;
@@ -231,7 +219,10 @@ struct WithTiny {
   using F32 = TinyAsIs<typename Raw::F32>;
   using F64 = TinyAsIs<typename Raw::F64>;
 };
-using Tanh = WithTiny<RawTanh>;
+struct Tanh {
+  using F32 = FloatTanh;
+  using F64 = TinyAsIs<DoubleTanh>;
+};
 using Asinh = WithTiny<RepairedAsinh>;
 using Atanh = WithTiny<RawAtanh>;
 

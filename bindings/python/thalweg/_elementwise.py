@@ -185,8 +185,8 @@ def expm1(x: Operand, /) -> Tensor:
 
 @documented(_log)
 def log(x: Operand, /) -> Tensor:
-    """>>> tw.log(tw.asarray([1.0, tw.e, 0.0]))
-    tensor([0.0000, 1.0000,   -inf])
+    """>>> tw.log(tw.asarray([1.0, 10.0, 0.0]))
+    tensor([0.0000, 2.3026,   -inf])
     """
     return _log(x)
 
