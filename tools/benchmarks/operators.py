@@ -28,7 +28,8 @@ def vector(n: int) -> list[np.ndarray]:
 
 
 def integers(n: int) -> list[np.ndarray]:
-    return [np.random.default_rng(7).integers(-1000, 1000, n)]
+    numbers = np.random.default_rng(7).integers(-1000, 1000, n)
+    return [numbers, numbers[::-1].copy()]
 
 
 def matrix(n: int) -> list[np.ndarray]:
