@@ -656,7 +656,9 @@ def test_numpy_shares_the_bytes_of_halves():
 
 @views
 def test_bfloat16_with_ml_dtypes(view):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = pytest.importorskip(
+        "ml_dtypes", reason="ml_dtypes is not installed: tools/requirements.txt lists it"
+    )
     x, wide = pair("bfloat16", view)
     array = wide.numpy().astype(ml_dtypes.bfloat16)
     for again in (x.numpy(), np.asarray(x), np.array(x)):
@@ -671,7 +673,9 @@ def test_bfloat16_with_ml_dtypes(view):
 
 
 def test_bfloat16_scalars_and_dtypes_of_ml_dtypes():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = pytest.importorskip(
+        "ml_dtypes", reason="ml_dtypes is not installed: tools/requirements.txt lists it"
+    )
     assert tw.dtype(ml_dtypes.bfloat16) is tw.dtype(np.dtype(ml_dtypes.bfloat16)) is tw.bfloat16
     assert tw.bfloat16 == ml_dtypes.bfloat16 and np.dtype(tw.bfloat16) == ml_dtypes.bfloat16
     assert tw.asarray(ml_dtypes.bfloat16(1.5)).dtype == "bfloat16"
@@ -695,7 +699,7 @@ def test_bfloat16_without_ml_dtypes(monkeypatch):
     "view", [view for view in VIEWS if view != "reversed"]
 )  # torch has no negative strides
 def test_dlpack_with_torch(dtype, view):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
     x, wide = pair(dtype, view)
     theirs = torch.from_dlpack(x)
     assert theirs.dtype == getattr(torch, dtype)

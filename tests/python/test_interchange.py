@@ -191,7 +191,7 @@ def test_bad_dlpack_requests():
 
 
 def test_dlpack_of_a_dtype_without_counterpart():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
     with pytest.raises(tw.DTypeError, match="from_dlpack"):
         tw.from_dlpack(torch.zeros(2, dtype=torch.complex32))
 
