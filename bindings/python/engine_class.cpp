@@ -395,6 +395,8 @@ another option and ValueError or DTypeError for a value that it does not take.
         remember_main_thread();
       },
       "Forgets threads that a forked child does not have, and knows its own as the main one.");
+  module.def("_before_fork", settle_before_fork,
+             "Waits for what is in flight with the interpreter lock released, which os.fork itself keeps.");
   module.def(
       "current_site", [] { return describe_site(current_site()); },
       "The caller's \"file:line\", as errors name it.");

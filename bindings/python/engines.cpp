@@ -143,9 +143,24 @@ void reacquire_gil(void* token) {
   }
 }
 
+/// While one lives, waits of this thread leave signals to Python's own checks.
+class SignalsLater {
+ public:
+  SignalsLater() noexcept : outer_(std::exchange(active_, true)) {}
+  ~SignalsLater() { active_ = outer_; }
+  SignalsLater(const SignalsLater&) = delete;
+  SignalsLater& operator=(const SignalsLater&) = delete;
+  static bool active() noexcept { return active_; }
+
+ private:
+  static inline thread_local bool active_ = false;
+  const bool outer_;
+};
+
 bool is_main_thread() { return PyThread_get_thread_ident() == main_thread; }
 
 bool signal_arrived() {
+  if (SignalsLater::active()) return false;
   if (!Py_IsInitialized()) return true;
   const PyGILState_STATE held = PyGILState_Ensure();
   bool arrived = false;
@@ -249,12 +264,29 @@ void shut_down_all_engines() {
   // By index: while one ends, the GIL is free and a daemon thread may make another.
   for (std::size_t i = 0; i < state().engines.size(); ++i) {
     try {
-      print_unread(state().engines[i]->shutdown());
-    } catch (const Interrupted&) {
-      PyErr_Clear();
-      std::fputs("thalweg: interrupted while stopping\n", stderr);
+      try {
+        print_unread(state().engines[i]->shutdown());
+      } catch (const Interrupted&) {
+        PyErr_Clear();
+        std::fputs("thalweg: interrupted while stopping: what has not begun is not run\n", stderr);
+        for (std::size_t k = i; k < state().engines.size(); ++k) state().engines[k]->abandon();
+        const SignalsLater later;
+        print_unread(state().engines[i]->shutdown());
+      }
     } catch (const std::exception& error) {
       std::fprintf(stderr, "thalweg: stopping failed: %s\n", error.what());
+    }
+  }
+}
+
+void settle_before_fork() {
+  // pthread's own fork handler waits too, but with the GIL.
+  const SignalsLater later;
+  for (std::size_t i = 0; i < state().engines.size(); ++i) {
+    try {
+      state().engines[i]->drain();
+    } catch (const EngineError&) {
+      return;  // from inside a kernel or a callback, which it would wait for
     }
   }
 }

@@ -86,6 +86,8 @@ void leave_engine(const EngineHandle& engine);
 /// Stops all engines and prints failures that nobody has read. Idempotent; for atexit.
 void shut_down_all_engines();
 
+/// Before os.fork: waits for what is in flight while other Python threads go on.
+void settle_before_fork();
 /// Signal handlers run on the main thread only: has it known. At import.
 void remember_main_thread();
 

@@ -62,7 +62,7 @@ class alignas(64) Operator : public Message {
   bool is_small = false;
   /// Estimated nanoseconds on one core; infinite for kernels of unknown cost.
   float cost_ns = 0;
-  /// Bytes counted against the run-ahead limit.
+  /// Of its outputs.
   std::int64_t bytes = 0;
   Attributes attributes;
   const KernelFn* kernel = nullptr;
@@ -109,6 +109,8 @@ class alignas(64) Operator : public Message {
     }
   }
   OperatorNode* node = nullptr;
+  /// What it counts against the run-ahead limit of bytes, in the executor's units.
+  std::int64_t run_ahead_units = 0;
   /// Present while recording.
   OperatorRecord* record = nullptr;
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <oneapi/tbb/flow_graph.h>
@@ -217,7 +218,13 @@ void DeviceArena::start() {
   // The device thread makes progress even where oneTBB has no worker to spare, and sleeps at no cost in
   // wait_for_all because the graph holds one wait of its own until the end.
   tbb_->graph->reserve_wait();
-  device_thread_ = std::thread([this] { tbb_->arena.execute([this] { tbb_->graph->wait_for_all(); }); });
+  try {
+    device_thread_ = std::thread([this] { tbb_->arena.execute([this] { tbb_->graph->wait_for_all(); }); });
+  } catch (const std::system_error& error) {
+    tbb_->graph->release_wait();
+    throw EngineError(to_string(device_) + ": its thread could not be started (" + error.what() +
+                      "); end other threads, or raise the limits of threads and of address space");
+  }
 }
 
 void DeviceArena::on_fired(DeviceArena& arena, OperatorNode& node) noexcept {
@@ -245,6 +252,14 @@ OperatorNode* DeviceArena::run_or_defer(Operator* op) noexcept {
 }
 
 void DeviceArena::defer(Operator* op) { push_deferred({op, nullptr}); }
+
+void DeviceArena::hand_in(Operator* op) {
+  // Somebody may run the operator as soon as it is on the list: keep the arena until we are out of it.
+  tbb_->graph->reserve_wait();
+  defer(op);
+  wake_deferred();
+  tbb_->graph->release_wait();
+}
 
 void DeviceArena::push_deferred(Deferred waiting) {
   const std::lock_guard guard(deferred_lock_);
@@ -300,6 +315,10 @@ RunScope DeviceArena::scope() noexcept {
   return threads_ > 1 ? RunScope{&DeviceArena::parallel_for, this} : RunScope{};
 }
 
+RunScope DeviceArena::helper_scope() noexcept {
+  return threads_ > 1 ? RunScope{&DeviceArena::parallel_for_of_helper, this} : RunScope{};
+}
+
 /// Each part that comes invites two more, so that many are there soon.
 void DeviceArena::invite(ParallelLoop& loop) noexcept {
   for (int i = 0; i < 2 && loop.invitations.fetch_sub(1, std::memory_order_relaxed) > 0; ++i) {
@@ -313,7 +332,7 @@ void DeviceArena::join(ParallelLoop& loop) noexcept {
   if (loop.has_chunks() && try_acquire_permit()) {
     bool last = false;
     {
-      const EngineTask task(EngineTask::Kind::kernel, ref());
+      const EngineTask task(EngineTask::Kind::kernel, ref(), loop.op);
       last = loop.work();
     }
     if (last && loop.met.exchange(true, std::memory_order_acq_rel)) {
@@ -325,16 +344,36 @@ void DeviceArena::join(ParallelLoop& loop) noexcept {
   loop.unref();
 }
 
-void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
-                               void* context) {
-  auto& arena = *static_cast<DeviceArena*>(runner);
+ParallelLoop& DeviceArena::begin_loop(std::int64_t chunks, void (*body)(void*, std::int64_t), void* context) {
   ParallelLoop& loop = *SlabPool<ParallelLoop>::take();
-  loop.begin(arena, chunks, body, context);
-  arena.invite(loop);
-  if (!loop.work() && !arena.spin_for(loop)) arena.suspend_until_over(loop);
+  loop.begin(*this, chunks, body, context);
+  invite(loop);
+  return loop;
+}
+
+void DeviceArena::end_loop(ParallelLoop& loop) {
   const std::exception_ptr error = std::exchange(loop.error, nullptr);
   loop.unref();
   if (error != nullptr) std::rethrow_exception(error);
+}
+
+void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
+                               void* context) {
+  auto& arena = *static_cast<DeviceArena*>(runner);
+  ParallelLoop& loop = arena.begin_loop(chunks, body, context);
+  if (!loop.work() && !arena.spin_for(loop)) arena.suspend_until_over(loop);
+  end_loop(loop);
+}
+
+/// Who has a chunk of it is at work on it, so the rest takes no longer than one chunk.
+void DeviceArena::parallel_for_of_helper(void* runner, std::int64_t chunks,
+                                         void (*body)(void*, std::int64_t), void* context) {
+  auto& arena = *static_cast<DeviceArena*>(runner);
+  ParallelLoop& loop = arena.begin_loop(chunks, body, context);
+  if (!loop.work()) {
+    while (!arena.spin_for(loop)) std::this_thread::yield();
+  }
+  end_loop(loop);
 }
 
 /// The last chunk of others is often as good as done. False if it takes longer than putting this stack aside,

@@ -85,7 +85,7 @@ class DeviceArena {
   void put_ready(OperatorNode& node);
   /// Puts what is held back: a put from outside costs more than a task, so several go in one. Baton.
   void flush_ready();
-  /// Starts the device thread, if it has not been. Before the first put.
+  /// Starts the device thread, if it has not been. Before the first put. Throws EngineError if it cannot.
   void start();
 
   /// A permit to run a body of this device: at most `threads` are out. Never waits. Fails only while as many
@@ -102,6 +102,11 @@ class DeviceArena {
     release_permit();
     wake_deferred();
   }
+  /// True if no body runs: those that wait for values have given their permits back.
+  bool is_idle() const noexcept {
+    return running_.load(std::memory_order_seq_cst) == 0 &&
+           deferred_count_.load(std::memory_order_seq_cst) == 0;
+  }
   /// For a body that slept and goes on, permits or not.
   void take_permit() noexcept { running_.fetch_add(1, std::memory_order_seq_cst); }
 
@@ -113,11 +118,15 @@ class DeviceArena {
   void run_deferred() noexcept;
   /// Lets `op` wait for the next permit.
   void defer(Operator* op);
+  /// Has a task of the arena run `op`. From any thread, while `op` is unfinished.
+  void hand_in(Operator* op);
   /// Has a task of the arena run what waits for a permit.
   void wake_deferred() noexcept;
 
   /// How a kernel of this device that runs inside the arena may spread.
   RunScope scope() noexcept;
+  /// The same for a thread outside the arena that runs one of the library's kernels, whose chunks never wait.
+  RunScope helper_scope() noexcept;
 
  private:
   struct Tbb;
@@ -134,6 +143,10 @@ class DeviceArena {
   static void on_fired(DeviceArena& arena, OperatorNode& node) noexcept;
   static void parallel_for(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
                            void* context);
+  static void parallel_for_of_helper(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
+                                     void* context);
+  ParallelLoop& begin_loop(std::int64_t chunks, void (*body)(void*, std::int64_t), void* context);
+  static void end_loop(ParallelLoop& loop);
   void invite(ParallelLoop& loop) noexcept;
   void join(ParallelLoop& loop) noexcept;
   bool spin_for(const ParallelLoop& loop) const noexcept;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <thalweg/errors.h>
 
@@ -27,6 +28,10 @@ constexpr std::size_t kFairDrain = 4096;
 /// Caller-driven: how often the holder looks at the queue again after he gave the baton back, if nobody wants
 /// it. What comes later is from threads that issue at this moment, and those drain themselves.
 constexpr int kLooks = 2;
+/// While everything is to come to an end: how long one look at it takes, and how many operators of application
+/// threads get in after a look that saw no progress.
+constexpr std::chrono::milliseconds kTick{50};
+constexpr int kPassThrough = 16;
 
 std::uint64_t in_flight_word(std::int64_t operators, std::int64_t units) {
   return (static_cast<std::uint64_t>(operators) << kCountShift) + static_cast<std::uint64_t>(units);
@@ -83,7 +88,9 @@ void EagerGraphExecutor::submit(Operator* op) {
     drain_in_child();
     return run_synchronously(op);
   }
-  const std::uint64_t mine = in_flight_word(1, units_of(op->bytes));
+  op->run_ahead_units = units_of(op->bytes);
+  if (imported_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] count_imported(op);
+  const std::uint64_t mine = in_flight_word(1, op->run_ahead_units);
   if (!try_reserve(mine)) [[unlikely]] {
     if (EngineTask::active()) {
       in_flight_.fetch_add(mine, std::memory_order_relaxed);
@@ -122,6 +129,33 @@ void EagerGraphExecutor::release(Operand* operand) noexcept {
   if (controller_.load(std::memory_order_seq_cst) == Controller::asleep) wake_controller();
 }
 
+/// A loop that brings data in and drops it after use holds it until its readers have run: what was brought in
+/// counts with the next operator.
+void EagerGraphExecutor::count_imported(Operator* op) noexcept {
+  op->run_ahead_units = units_of(op->bytes + imported_bytes_.exchange(0, std::memory_order_relaxed));
+}
+
+bool EagerGraphExecutor::wait_for_memory(bool (*has_it)(void*), void* context) {
+  if (forked_ || EngineTask::active()) return false;
+  const HostRelease release(hooks_);
+  for (;;) {
+    const std::uint64_t finished = progress_.finished();
+    const bool last = in_flight() == 0;
+    if (last) {
+      take_baton();  // others may have dropped handles that only a drain lets go of
+      drain();
+      give_baton();
+    } else {
+      try_drain();
+    }
+    if (has_it(context)) return true;
+    if (last && in_flight() == 0) return false;
+    fail_parked_if_stuck();
+    progress_.sleep_until(finished + 1, std::chrono::milliseconds(1));
+    check_interrupted();
+  }
+}
+
 void EagerGraphExecutor::flush() {
   if (!EngineTask::active()) try_drain();
 }
@@ -129,8 +163,10 @@ void EagerGraphExecutor::flush() {
 /// Counts an operator in if the limits leave room. An operator larger than the byte limit enters when nothing
 /// is in flight.
 bool EagerGraphExecutor::try_reserve(std::uint64_t mine) noexcept {
-  if (settling_.load(std::memory_order_relaxed)) [[unlikely]]
-    return false;
+  if (settling_.load(std::memory_order_relaxed) > 0) [[unlikely]] {
+    const bool is_settler = settler_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    if (!is_settler && passes_through_.fetch_sub(1, std::memory_order_relaxed) <= 0) return false;
+  }
   std::uint64_t word = in_flight_.load(std::memory_order_relaxed);
   do {
     const auto operators = static_cast<std::int64_t>(word >> kCountShift);
@@ -278,7 +314,7 @@ void EagerGraphExecutor::dispatch(GraphTraversalSequence& order) {
     if (++launched % kFlushEvery == 0) runner_->end_batch();
     if (!runner_->launch(op)) return graph_.add(op);
     ++operators;
-    units += units_of(op->bytes);
+    units += op->run_ahead_units;
     runner_->recycle(op);
     op->free();
     if (operators == kAccountEvery) {
@@ -341,31 +377,55 @@ void EagerGraphExecutor::account(std::int64_t operators, std::int64_t units) noe
   progress_.add(static_cast<std::uint64_t>(operators));
 }
 
-void EagerGraphExecutor::on_finished(Operator* op) noexcept { account(1, units_of(op->bytes)); }
+void EagerGraphExecutor::on_finished(Operator* op) noexcept { account(1, op->run_ahead_units); }
 
 // --- options
 // --------------------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::rebuild(int threads) {
   if (forked_) return;
-  take_baton();
-  settle();
+  const HostRelease release(hooks_);
+  take_settled(true);
   runner_->rebuild(threads);
   give_baton();
 }
 
-/// With the baton: returns when everything sent has finished and its slots are back. Application threads are
-/// held back meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait
-/// for them.
-void EagerGraphExecutor::settle() noexcept {
-  settling_.store(true, std::memory_order_seq_cst);
+/// Takes the baton when everything sent has finished and its slots are back. Application threads are held back
+/// meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait for them.
+void EagerGraphExecutor::take_settled(bool may_interrupt) {
+  settling_.fetch_add(1, std::memory_order_seq_cst);
+  for (;;) {
+    take_baton();
+    settler_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    if (settle_for(kTick)) break;
+    // A signal handler may use the engine.
+    give_baton();
+    if (may_interrupt && hooks_.interrupted != nullptr && hooks_.interrupted()) {
+      end_settling();
+      throw Interrupted();
+    }
+  }
+  end_settling();
+}
+
+void EagerGraphExecutor::end_settling() noexcept {
+  settling_.fetch_sub(1, std::memory_order_seq_cst);
+  progress_.wake();
+}
+
+/// With the baton. False if something was still in flight after `time`.
+bool EagerGraphExecutor::settle_for(std::chrono::microseconds time) noexcept {
+  const auto end = std::chrono::steady_clock::now() + time;
+  const std::uint64_t finished_at_begin = progress_.finished();
   for (;;) {
     const std::uint64_t finished = progress_.finished();
     drain();
     if (!queue_.empty()) continue;
-    if (graph_.empty()) break;
-    if (runner_->parked() > 0) runner_->retry_parked();
-    if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
+    if (graph_.empty()) return true;
+    if (runner_->parked() > 0 && !runner_->retry_parked(false) && is_stuck() && !runner_->retry_parked(true) &&
+        is_stuck()) {
+      runner_->fail_parked();
+    }
     const std::uint64_t left = graph_.count_before(~std::uint64_t{0});
     if (left == 0) {
       // The last one woke us before its flow task was over, perhaps on its own core: let it get there.
@@ -373,15 +433,20 @@ void EagerGraphExecutor::settle() noexcept {
       continue;
     }
     progress_.sleep_until(finished + left, std::chrono::milliseconds(1));
+    if (std::chrono::steady_clock::now() < end) continue;
+    // A user's kernel may wait for something that another application thread does after its next operator.
+    if (progress_.finished() == finished_at_begin && runner_->runs_user_kernel(graph_)) {
+      passes_through_.store(kPassThrough, std::memory_order_relaxed);
+      progress_.wake();
+    }
+    return false;
   }
-  settling_.store(false, std::memory_order_seq_cst);
-  progress_.wake();
 }
 
-void EagerGraphExecutor::drain_all() noexcept {
+void EagerGraphExecutor::drain_all(bool may_interrupt) {
   if (forked_) return;
-  take_baton();
-  settle();
+  const HostRelease release(hooks_);
+  take_settled(may_interrupt);
   give_baton();
 }
 
@@ -405,7 +470,7 @@ std::size_t EagerGraphExecutor::drain_in_child() noexcept {
   for (Message* message = queue_.take_all(); message != nullptr; ++count) {
     Message* next = message->next_message;
     if (message->kind == Message::Kind::add_operator) {
-      in_flight_.fetch_sub(in_flight_word(1, units_of(static_cast<Operator*>(message)->bytes)),
+      in_flight_.fetch_sub(in_flight_word(1, static_cast<Operator*>(message)->run_ahead_units),
                            std::memory_order_relaxed);
       run_synchronously(static_cast<Operator*>(message));
     } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -39,8 +40,15 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
     next_id_ = next_id;
     id_owner_ = owner;
   }
-  /// Waits until nothing is in flight; never throws, never asks for interrupts.
-  void drain_all() noexcept;
+  /// Waits until nothing is in flight. Throws Interrupted, if it may, when the host asks for it.
+  void drain_all(bool may_interrupt);
+  /// Bytes that came in from outside: they count against the run-ahead limit with the next operator.
+  void add_imported(std::int64_t bytes) noexcept {
+    imported_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  /// For a caller who found no memory: waits until `has_it` says true. False if nothing that is in flight can
+  /// free any more, and inside an operator or a callback.
+  bool wait_for_memory(bool (*has_it)(void*), void* context);
   /// Drains, stops the controller and the arenas.
   void shutdown() noexcept;
   /// Whether this thread is inside a kernel or a completion callback of this engine.
@@ -83,6 +91,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void on_finished(Operator* op) noexcept override;
   void on_postponed(Waiter* newest) noexcept override;
   void on_retirable(Operator* op) noexcept override { graph_.retire(op); }
+  void on_parked() noexcept override;
 
   // The baton.
   /// Those who must have it (`take_baton`) go first, however often others merely try.
@@ -110,12 +119,15 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void reap();
   void free_released() noexcept;
   void account(std::int64_t operators, std::int64_t units) noexcept;
-  void settle() noexcept;
+  void take_settled(bool may_interrupt);
+  bool settle_for(std::chrono::microseconds time) noexcept;
+  void end_settling() noexcept;
   std::size_t drain_in_child() noexcept;
   bool try_reserve(std::uint64_t mine) noexcept;
 
   // Back-pressure.
   void admit(Operator* op, std::uint64_t mine);
+  void count_imported(Operator* op) noexcept;
 
   // Waiting.
   void wait_outside_task(Operand& operand);
@@ -125,6 +137,8 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   Helped help(Operand& operand);
   bool meet_sync_point(SyncPoint& here);
   Operator* claim_any();
+  bool is_stuck() const noexcept;
+  bool drain_if_stuck(bool fail) noexcept;
   void fail_parked_if_stuck() noexcept;
   void check_interrupted() const;
 
@@ -132,6 +146,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void async_main() noexcept;
   void nap(Controller state) noexcept;
   void wake_controller() noexcept;
+  bool start_controller() noexcept;
   void run_synchronously(Operator* op) noexcept;
 
   Engine& engine_;
@@ -153,15 +168,20 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
 
   // Operators (high 24 bits) and bytes in units of 64 (low 40) issued and not finished, in one word.
   alignas(64) std::atomic<std::uint64_t> in_flight_{0};
-  std::atomic<bool> settling_{false};
+  std::atomic<std::int64_t> imported_bytes_{0};  // with the next operator
+  std::atomic<int> settling_{0};               // threads that wait for everything to end
+  std::atomic<std::thread::id> settler_{};     // the one that has or had the baton: it is not held back
+  std::atomic<int> passes_through_{0};         // operators that may be issued all the same
   std::atomic<std::int64_t> max_operators_;
   std::atomic<std::int64_t> max_bytes_;
 
   alignas(64) std::atomic<Controller> controller_{Controller::none};
   std::atomic<bool> stop_{false};
+  std::atomic<bool> judging_{false};  // somebody looks whether operators wait for memory in vain
   Waiter* postponed_ = nullptr;  // baton
   bool forked_ = false;
   bool forked_with_baton_ = false;
+  bool held_for_fork_ = false;
   std::mutex controller_lock_;
   std::condition_variable controller_wake_;
   std::thread controller_thread_;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <system_error>
+#include <utility>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -110,10 +112,15 @@ void EagerGraphExecutor::wait_in_child(Operand& operand) {
 /// The thread must go on serving the arena: a sleep here could take the last one away from the awaited
 /// operator.
 void EagerGraphExecutor::wait_inside_task(Operand& operand) {
+  const DeviceArena* arena = EngineTask::arena();
+  const Operator* const op =
+      arena != nullptr && arena->owner() == runner_.get() ? EngineTask::running_operator() : nullptr;
   apart_from_kernel([&] { try_drain(); });
+  if (op != nullptr) runner_->wait_begins(*op, operand);
   while (!operand.is_done()) {
     suspend_until_done(operand);
   }
+  if (op != nullptr) runner_->wait_ends(*op, operand);
 }
 
 void EagerGraphExecutor::synchronise() {
@@ -167,31 +174,63 @@ Operator* EagerGraphExecutor::claim_any() {
 
 /// If operators wait for memory and nothing else can run any more, the oldest of them gets its error.
 void EagerGraphExecutor::fail_parked_if_stuck() noexcept {
-  if (runner_->parked() == 0) return;
-  runner_->retry_parked();  // the user may have dropped tensors
-  if (runner_->parked() == 0 || !try_baton()) return;
+  if (runner_->parked() == 0 || judging_.exchange(true, std::memory_order_acquire)) return;
+  // The user may have dropped tensors; and one further back may fit, and let the first go on when it has run.
+  if (!runner_->retry_parked(false) && drain_if_stuck(false) && !runner_->retry_parked(true)) {
+    drain_if_stuck(true);
+  }
+  judging_.store(false, std::memory_order_release);
+}
+
+bool EagerGraphExecutor::drain_if_stuck(bool fail) noexcept {
+  if (!try_baton()) return false;
   drain();
   // Under the baton, so that nothing is launched between the look and the verdict.
-  if (runner_->parked() > 0 && runner_->is_stuck(graph_)) runner_->fail_parked();
+  const bool stuck = is_stuck();
+  if (stuck && fail) runner_->fail_parked();
   give_baton();
+  return stuck;
+}
+
+/// With the baton. The queue last: a kernel may have issued what it waits for now.
+bool EagerGraphExecutor::is_stuck() const noexcept {
+  return runner_->parked() > 0 && runner_->is_stuck(graph_) && queue_.empty();
+}
+
+/// Callers may be gone or merely poll: the controller sees to it, in caller mode too.
+void EagerGraphExecutor::on_parked() noexcept {
+  if (controller_.load(std::memory_order_seq_cst) != Controller::running) wake_controller();
 }
 
 // --- the controller thread
 // ------------------------------------------------------------------------------------------
 
 void EagerGraphExecutor::wake_controller() noexcept {
-  if (mode_ != EngineMode::threaded || forked_) return;
+  if (forked_ || (mode_ != EngineMode::threaded && runner_->parked() == 0)) return;
+  bool started = true;
   {
     std::lock_guard guard(controller_lock_);
     if (stop_.load(std::memory_order_relaxed)) return;
     if (!controller_thread_.joinable()) {
+      started = start_controller();
+    } else {
       controller_.store(Controller::running, std::memory_order_seq_cst);
-      controller_thread_ = std::thread([this] { async_main(); });
-      return;
     }
-    controller_.store(Controller::running, std::memory_order_seq_cst);
   }
   controller_wake_.notify_one();
+  if (!started && !EngineTask::active()) try_drain();
+}
+
+/// Where the system has no thread for it, callers drain, and the next one tries again.
+bool EagerGraphExecutor::start_controller() noexcept {
+  controller_.store(Controller::running, std::memory_order_seq_cst);
+  try {
+    controller_thread_ = std::thread([this] { async_main(); });
+    return true;
+  } catch (const std::system_error&) {
+    controller_.store(Controller::none, std::memory_order_seq_cst);
+    return false;
+  }
 }
 
 void EagerGraphExecutor::async_main() noexcept {
@@ -222,8 +261,8 @@ void EagerGraphExecutor::nap(Controller state) noexcept {
   controller_.store(state, std::memory_order_seq_cst);
   if (state == Controller::napping) {
     controller_wake_.wait_for(lock, kNap);
-  } else if (queue_.empty() &&
-             !queue_.has_released()) {  // seq_cst on both sides: a sender that missed the store is seen here
+  } else if (queue_.empty() && !queue_.has_released() &&
+             runner_->parked() == 0) {  // seq_cst on both sides: a sender that missed the store is seen here
     controller_wake_.wait(lock, [this] {
       return stop_.load(std::memory_order_relaxed) ||
              controller_.load(std::memory_order_relaxed) != Controller::asleep;
@@ -234,15 +273,16 @@ void EagerGraphExecutor::nap(Controller state) noexcept {
 
 void EagerGraphExecutor::shutdown() noexcept {
   if (forked_) return;
-  drain_all();
+  const HostRelease release(hooks_);
+  take_settled(false);
+  give_baton();
   {
     std::lock_guard guard(controller_lock_);
     stop_.store(true, std::memory_order_release);
   }
   controller_wake_.notify_one();
   if (controller_thread_.joinable()) controller_thread_.join();
-  drain_all();
-  take_baton();
+  take_settled(false);
   runner_->rebuild(1);
   give_baton();
 }
@@ -259,9 +299,8 @@ bool EagerGraphExecutor::runs_this_thread() const noexcept {
 
 void EagerGraphExecutor::settle_for_fork() noexcept {
   if (forked_ || EngineTask::active()) return;
-  take_baton();
-  settle();
-  settling_.store(true, std::memory_order_seq_cst);
+  if (!std::exchange(held_for_fork_, true)) settling_.fetch_add(1, std::memory_order_seq_cst);  // until after it
+  take_settled(false);
   give_baton();
 }
 
@@ -291,7 +330,7 @@ bool EagerGraphExecutor::hold_for_fork() noexcept {
 }
 
 void EagerGraphExecutor::after_fork_in_parent() noexcept {
-  settling_.store(false, std::memory_order_seq_cst);
+  if (std::exchange(held_for_fork_, false)) settling_.fetch_sub(1, std::memory_order_seq_cst);
   if (!forked_ && forked_with_baton_) give_baton();
   progress_.wake();
 }
@@ -300,7 +339,8 @@ void EagerGraphExecutor::after_fork_in_parent() noexcept {
 void EagerGraphExecutor::after_fork_in_child() noexcept {
   forked_ = true;
   naive_.failures().forget();  // the parent's to report; whoever reads such a value here is told still
-  settling_.store(false, std::memory_order_seq_cst);
+  settling_.store(0, std::memory_order_seq_cst);
+  held_for_fork_ = false;
   progress_.forget_sleepers();
   if (controller_thread_.joinable()) controller_thread_.detach();
   new (&controller_lock_) std::mutex;

@@ -124,7 +124,7 @@ Engine::Engine(EngineOptions options, RegisterKernels register_kernels)
     : impl_(std::make_unique<Impl>(*this, std::move(options), register_kernels)) {}
 
 Engine::~Engine() {
-  if (!is_shut_down()) shutdown();
+  if (!is_shut_down()) end();
 }
 
 const Op& Engine::register_operator(Op op, KernelFn cpu_kernel) {
@@ -252,8 +252,18 @@ Tensor Engine::constant(const Scalar& value, DType dtype, Device device) {
 Tensor Engine::allocate(DType dtype, const Shape& shape, Device device) {
   check_device(device);
   const std::int64_t bytes = checked_numel("allocate", shape, item_size(dtype)) * item_size(dtype);
-  Buffer* buffer = impl_->naive.allocator(device).try_allocate(bytes);
-  if (buffer == nullptr) {
+  struct Request {
+    Allocator& allocator;
+    std::int64_t bytes;
+    Buffer* buffer;
+    static bool is_met(void* self) {
+      auto& request = *static_cast<Request*>(self);
+      request.buffer = request.allocator.try_allocate(request.bytes);
+      return request.buffer != nullptr;
+    }
+  } request{impl_->naive.allocator(device), bytes, nullptr};
+  if (!Request::is_met(&request) &&
+      !(impl_->eager && impl_->eager->wait_for_memory(&Request::is_met, &request))) {
     const MemoryStats stats = memory_stats(device);
     throw OutOfMemoryError("allocate: " + std::to_string(bytes) + " bytes do not fit on " +
                            to_string(device) + ": " + std::to_string(stats.live_bytes) + " live, limit " +
@@ -262,7 +272,8 @@ Tensor Engine::allocate(DType dtype, const Shape& shape, Device device) {
   Operand* operand = ready_operand(*impl_, dtype, device);
   operand->meta.shape = shape;
   operand->meta.strides = contiguous_strides(shape);
-  operand->set_ready(buffer);
+  operand->set_ready(request.buffer);
+  if (impl_->eager) impl_->eager->add_imported(bytes);
   return Tensor(operand);
 }
 
@@ -273,7 +284,9 @@ Tensor Engine::from_external(TensorMeta meta, void* data, std::function<void()> 
   checked_numel("from_external", meta.shape, item_size(meta.dtype));
   Operand* operand = ready_operand(*impl_, meta.dtype, meta.device);
   operand->meta = std::move(meta);
+  const std::int64_t bytes = operand->meta.bytes();
   operand->set_ready(Buffer::make_foreign(data, std::move(release)));
+  if (impl_->eager) impl_->eager->add_imported(bytes);
   return Tensor(operand);
 }
 
@@ -312,12 +325,21 @@ void Engine::synchronize() {
 
 void Engine::drain() {
   refuse_inside_task("drain");
-  if (impl_->eager) impl_->eager->drain_all();
+  if (impl_->eager) impl_->eager->drain_all(true);
 }
 
 std::vector<std::string> Engine::shutdown() {
   // Another engine's kernel may close this one, as it may destroy it.
   if (impl_->eager && impl_->eager->runs_this_thread()) refuse_inside_task("shutdown");
+  if (is_shut_down()) return {};
+  // While it can still be called off.
+  if (impl_->eager) impl_->eager->drain_all(true);
+  return end();
+}
+
+void Engine::abandon() noexcept { impl_->naive.abandon(); }
+
+std::vector<std::string> Engine::end() {
   if (impl_->closed.exchange(true)) return {};
   if (impl_->eager) impl_->eager->shutdown();
   for (Device device : devices()) impl_->naive.allocator(device).stop_keeping();
@@ -339,8 +361,14 @@ bool Engine::is_shut_down() const noexcept { return impl_->closed.load(std::memo
 void Engine::set_num_threads(int count) {
   const int threads = resolve_threads(count);
   refuse_inside_task("set_num_threads");
-  if (impl_->threads.exchange(threads) == threads) return;
-  if (impl_->eager) impl_->eager->rebuild(threads);
+  const int before = impl_->threads.exchange(threads);
+  if (before == threads || !impl_->eager) return;
+  try {
+    impl_->eager->rebuild(threads);
+  } catch (const Interrupted&) {
+    impl_->threads = before;
+    throw;
+  }
 }
 
 int Engine::num_threads() const noexcept { return impl_->threads; }

@@ -13,8 +13,8 @@ EngineTask::Mark& EngineTask::mark() noexcept {
   return mark;
 }
 
-EngineTask::EngineTask(Kind kind, ArenaRef arena, const void* executor) noexcept : outer_(mark()) {
-  mark() = {kind, arena, kind == Kind::inline_run ? this : nullptr, executor};
+EngineTask::EngineTask(Kind kind, ArenaRef arena, const void* subject) noexcept : outer_(mark()) {
+  mark() = {kind, arena, kind == Kind::inline_run ? this : nullptr, subject};
 }
 
 EngineTask::~EngineTask() { mark() = outer_; }

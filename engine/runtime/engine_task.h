@@ -7,6 +7,7 @@
 
 namespace thalweg {
 
+class Operator;
 struct Waiter;
 
 /// While one lives on a thread, what the thread issues is always admitted and its waits do not block the
@@ -28,17 +29,21 @@ class EngineTask {
     Kind kind = Kind::none;
     ArenaRef arena;  ///< a kernel's: whose permit it holds
     EngineTask* inline_run = nullptr;
-    const void* executor = nullptr;  ///< a callback's: whose operator is done
+    const void* subject = nullptr;  ///< a kernel's operator; a callback's executor, whose operator is done
   };
 
-  explicit EngineTask(Kind kind, ArenaRef arena = {}, const void* executor = nullptr) noexcept;
+  explicit EngineTask(Kind kind, ArenaRef arena = {}, const void* subject = nullptr) noexcept;
   ~EngineTask();
   EngineTask(const EngineTask&) = delete;
   EngineTask& operator=(const EngineTask&) = delete;
 
   static bool active() noexcept;
   static bool in_callback() noexcept { return mark().kind == Kind::callback; }
-  static const void* executor_of_callback() noexcept { return mark().executor; }
+  static const void* executor_of_callback() noexcept { return subject_of(Kind::callback); }
+  /// The operator whose body, or a part of it, this thread is carrying out, or nullptr.
+  static const Operator* running_operator() noexcept {
+    return static_cast<const Operator*>(subject_of(Kind::kernel));
+  }
   /// The arena whose permit the running operator holds, or nullptr.
   static DeviceArena* arena() noexcept;
 
@@ -54,6 +59,10 @@ class EngineTask {
   // Out of line and never inlined: a task may be resumed by another thread, and an address of a thread-local
   // kept across the suspension would be the old thread's.
   [[gnu::noinline]] static Mark& mark() noexcept;
+  static const void* subject_of(Kind kind) noexcept {
+    const Mark& here = mark();
+    return here.kind == kind ? here.subject : nullptr;
+  }
 
   const Mark outer_;
   Waiter* postponed_ = nullptr;

@@ -93,16 +93,14 @@ Failure* NaiveRunner::inherited_failure(Operator& op) const noexcept {
   return nullptr;
 }
 
-Buffer* NaiveRunner::donate(Operator& op) noexcept {
+/// The dying input whose bytes output 0 may have, or nullptr.
+Buffer* NaiveRunner::donor(Operator& op) noexcept {
   const auto inputs = op.inputs();
   for (std::size_t i = 0; op.donate_mask >> i != 0; ++i) {
     if ((op.donate_mask >> i & 1) == 0) continue;
     Operand* input = inputs[i];
     Buffer* buffer = input->buffer();
-    if (!input->is_unique() || !buffer->is_unique() || buffer->is_foreign()) continue;
-    buffer->ref();
-    donated_.fetch_add(1, std::memory_order_relaxed);
-    return buffer;
+    if (input->is_unique() && buffer->is_unique() && !buffer->is_foreign()) return buffer;
   }
   return nullptr;
 }
@@ -113,9 +111,9 @@ bool NaiveRunner::make_outputs(Operator& op, Outputs& outputs) {
     outputs[0]->ref();
     return true;
   }
-  if (op.donate_mask != 0) {
-    outputs[0] = donate(op);
-    outputs.donated = outputs[0] != nullptr;
+  if (op.donate_mask != 0 && (outputs[0] = donor(op)) != nullptr) {
+    outputs[0]->ref();
+    outputs.donated = true;
   }
   const auto operands = op.outputs();
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -171,6 +169,16 @@ void NaiveRunner::publish(Operator& op, Outputs& outputs) noexcept {
   }
 }
 
+/// A loop of in-place forms may go on for long after one failed: of what `failed` can recover to, only the value
+/// that is not a failed one itself counts.
+static void skip_failed_values(Operand& failed) noexcept {
+  Operand* const earlier = failed.recover;
+  if (earlier == nullptr || earlier->state() != OperandState::failed || earlier->recover == nullptr) return;
+  earlier->recover->ref();
+  failed.recover = earlier->recover;
+  earlier->unref();
+}
+
 void NaiveRunner::publish_failure(Operator& op, Failure* failure) noexcept {
   end_record(op, OperatorState::failed);
   op.let_go();
@@ -181,6 +189,7 @@ void NaiveRunner::publish_failure(Operator& op, Failure* failure) noexcept {
   for (std::size_t i = keep_input0 ? 1 : 0; i < inputs.size(); ++i) inputs[i]->unref();
   for (Operand* output : op.outputs()) {
     if (keep_input0 && output == op.outputs()[0]) output->recover = inputs[0];
+    skip_failed_values(*output);
     output->set_failed(failure);
     output->unref();
   }
@@ -209,15 +218,25 @@ void NaiveRunner::throw_out_of_memory(Operator& op) {
       "; drop tensors or raise the limit");
 }
 
+void NaiveRunner::fail_with(Operator& op, std::exception_ptr error) noexcept {
+  Failure* failure = make_failure(op, std::move(error));
+  failures_.add(failure);
+  publish_failure(op, failure);
+  failure->unref();
+}
+
 void NaiveRunner::fail_for_memory(Operator& op) noexcept {
   try {
     throw_out_of_memory(op);
   } catch (...) {
-    Failure* failure = make_failure(op, std::current_exception());
-    failures_.add(failure);
-    publish_failure(op, failure);
-    failure->unref();
+    fail_with(op, std::current_exception());
   }
+}
+
+bool NaiveRunner::fits(Operator& op) noexcept {
+  if (inherited_failure(op) != nullptr) return true;
+  Outputs outputs(op.op->outputs);
+  return make_outputs(op, outputs);
 }
 
 RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort) noexcept {
@@ -230,6 +249,9 @@ RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort
   bool failed = true;
   if (Failure* failure = inherited_failure(op)) {
     publish_failure(op, failure);
+  } else if (abandoned_.load(std::memory_order_relaxed)) [[unlikely]] {
+    fail(op, std::make_exception_ptr(EngineError(op.op->name + ": it had not begun when its engine was told to "
+                                                              "end at once")));
   } else {
     Outputs outputs(op.op->outputs);
     try {
@@ -237,13 +259,11 @@ RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort
         if (!last_resort) return RunResult::needs_memory;
         throw_out_of_memory(op);
       }
+      if (outputs.donated) donated_.fetch_add(1, std::memory_order_relaxed);
       launch(op, outputs, scope);
       failed = false;
     } catch (...) {
-      Failure* failure = make_failure(op, std::current_exception());
-      failures_.add(failure);
-      publish_failure(op, failure);
-      failure->unref();
+      fail_with(op, std::current_exception());
     }
     if (!failed) publish(op, outputs);
   }

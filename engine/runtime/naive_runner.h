@@ -40,7 +40,13 @@ class NaiveRunner {
 
   /// Fails `op` because its outputs do not fit.
   void fail_for_memory(Operator& op) noexcept;
+  /// Gives `op` an error that nobody has seen yet.
+  void fail_with(Operator& op, std::exception_ptr error) noexcept;
 
+  /// Whether there is memory for the outputs of `op`, whose inputs are done, at this moment.
+  bool fits(Operator& op) noexcept;
+  /// From now on operators that have not begun fail instead of running.
+  void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
   FailureLog& failures() noexcept { return failures_; }
   Allocator& allocator(Device device) noexcept { return *allocators_[devices_.ordinal(device)]; }
   void set_memory_limit(std::int64_t bytes) noexcept {
@@ -52,7 +58,7 @@ class NaiveRunner {
   struct Outputs;
 
   Failure* inherited_failure(Operator& op) const noexcept;
-  Buffer* donate(Operator& op) noexcept;
+  static Buffer* donor(Operator& op) noexcept;
   bool make_outputs(Operator& op, Outputs& outputs);
   void launch(Operator& op, Outputs& outputs, const RunScope& scope);
   void publish(Operator& op, Outputs& outputs) noexcept;
@@ -68,6 +74,7 @@ class NaiveRunner {
   std::vector<std::unique_ptr<KernelStream>> compute_;
   std::vector<std::unique_ptr<KernelStream>> copy_;
   std::atomic<std::uint64_t> donated_{0};
+  std::atomic<bool> abandoned_{false};
 };
 
 }  // namespace thalweg

@@ -17,10 +17,12 @@ class NodeRunnerListener {
   virtual void on_postponed(Waiter* newest) noexcept = 0;
   /// Nobody uses `op`'s slot any more: it may be reaped.
   virtual void on_retirable(Operator* op) noexcept = 0;
+  /// An operator waits for memory from now on: somebody must see to it.
+  virtual void on_parked() noexcept = 0;
 };
 
-/// Runs operators in dependency order. All members but `run_claimed` and `retry_parked` belong to the baton
-/// holder.
+/// Runs operators in dependency order. All members but `run_claimed`, `retry_parked` and those of waits belong
+/// to the baton holder.
 class NodeRunner {
  public:
   virtual ~NodeRunner() = default;
@@ -41,13 +43,22 @@ class NodeRunner {
 
   /// Operators that wait for memory.
   virtual int parked() const noexcept = 0;
-  /// Lets parked operators try again.
-  virtual void retry_parked() noexcept = 0;
+  /// Hands parked operators that fit by now to their arenas: of each device in order, up to the first that
+  /// does not fit, or, of `all`, each. True if there was one.
+  virtual bool retry_parked(bool all) noexcept = 0;
   /// Gives the oldest parked operator its error.
   virtual void fail_parked() noexcept = 0;
 
-  /// True if every unfinished operator waits for memory, or for one that does.
+  /// The kernel of `op`, an operator of this runner, begins or ends to wait for `operand`, one of the same
+  /// engine.
+  virtual void wait_begins(const Operator& op, const Operand& operand) = 0;
+  virtual void wait_ends(const Operator& op, const Operand& operand) noexcept = 0;
+
+  /// True if every unfinished operator waits for memory, or for one that does, as its input or in its kernel.
   virtual bool is_stuck(const LogicalGraph& graph) const noexcept = 0;
+
+  /// True if the kernel of a custom operator has begun and not ended.
+  virtual bool runs_user_kernel(const LogicalGraph& graph) const noexcept = 0;
 
   /// Ends the arenas; the next launch starts them with `threads`. Nothing is in flight.
   virtual void rebuild(int threads) = 0;

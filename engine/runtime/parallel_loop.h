@@ -11,6 +11,7 @@
 
 #include "core/slab_pool.h"
 #include "runtime/device_arena.h"
+#include "runtime/engine_task.h"
 
 namespace thalweg {
 
@@ -20,6 +21,7 @@ struct alignas(64) ParallelLoop {
   void begin(DeviceArena& its_arena, std::int64_t its_chunks, void (*its_body)(void*, std::int64_t),
              void* its_context) noexcept {
     arena = &its_arena;
+    op = EngineTask::running_operator();
     chunks = its_chunks;
     body = its_body;
     context = its_context;
@@ -59,6 +61,7 @@ struct alignas(64) ParallelLoop {
   }
 
   DeviceArena* arena = nullptr;
+  const Operator* op = nullptr;  ///< whose loop it is
   std::int64_t chunks = 0;
   void (*body)(void*, std::int64_t) = nullptr;
   void* context = nullptr;

@@ -1,6 +1,8 @@
 // per_device_thread_node_runner.cpp: from a launched operator to its completion.
 #include "runtime/per_device_thread_node_runner.h"
 
+#include <algorithm>
+
 #include "runtime/engine_task.h"
 #include "runtime/operator_node.h"
 
@@ -57,26 +59,36 @@ DeviceArena& PerDeviceThreadNodeRunner::arena_of_running(const Operator* op) noe
   return *arenas_[static_cast<std::size_t>(devices_.ordinal(op->device))];
 }
 
+/// Its node has no edges and nobody can add one: consumers come later in the queue, and we hold the baton.
+bool PerDeviceThreadNodeRunner::run_at_once(Operator* op) noexcept {
+  const EngineTask task(EngineTask::Kind::inline_run);
+  const RunResult result = naive_.run(*op, {}, false);
+  if (task.postponed() != nullptr) listener_.on_postponed(task.postponed());
+  if (result != RunResult::done) return false;
+  inline_count_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 bool PerDeviceThreadNodeRunner::launch(Operator* op) {
   naive_.prepare(*op);
-  DeviceArena& arena = arena_of(op->device);
-  OperatorNode& node = arena.take_node(op);
-  if (run_inline_ && op->is_small && first_pending_input(op) == nullptr) {
-    // Its node has no edges and nobody can add one: consumers come later in the queue, and we hold the baton.
+  DeviceArena* arena = nullptr;
+  OperatorNode* node = nullptr;
+  try {
+    arena = &arena_of(op->device);
+    node = &arena->take_node(op);
+    if (run_inline_ && op->is_small && first_pending_input(op) == nullptr && run_at_once(op)) return true;
+    arena->start();
+  } catch (const std::exception&) {
     const EngineTask task(EngineTask::Kind::inline_run);
-    const RunResult result = naive_.run(*op, {}, false);
+    naive_.fail_with(*op, std::current_exception());
     if (task.postponed() != nullptr) listener_.on_postponed(task.postponed());
-    if (result == RunResult::done) {
-      inline_count_.fetch_add(1, std::memory_order_relaxed);
-      return true;
-    }
+    return true;
   }
   op->parts.store(2, std::memory_order_relaxed);
   op->show_operands();
   // Release: a helper or the flow task that claims the operator sees it complete.
   op->claim.store(op->id, std::memory_order_release);
-  arena.start();
-  wire(op, arena) ? node.put_guard() : arena.put_ready(node);
+  wire(op, *arena) ? node->put_guard() : arena->put_ready(*node);
   return false;
 }
 
@@ -109,15 +121,17 @@ bool PerDeviceThreadNodeRunner::wire(Operator* op, DeviceArena& arena) {
   return waits;
 }
 
-void PerDeviceThreadNodeRunner::recycle(Operator* op) { arena_of_running(op).give_node(op->node); }
+void PerDeviceThreadNodeRunner::recycle(Operator* op) {
+  if (op->node != nullptr) arena_of_running(op).give_node(op->node);
+}
 
 /// With a permit of the operator's arena. Also the entry of operators that waited for one.
 OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consumer) noexcept {
   DeviceArena& arena = arena_of_running(op);
   {
-    const EngineTask task(EngineTask::Kind::kernel, arena.ref());
+    const EngineTask task(EngineTask::Kind::kernel, arena.ref(), op);
     if (naive_.run(*op, arena.scope(), false) == RunResult::needs_memory) {
-      park(op, false);
+      park(op);
       return nullptr;
     }
   }
@@ -133,8 +147,7 @@ OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consume
   }
   // Runs inside a flow task of the arena, which keeps the arena alive after the operator is gone.
   part_over(op);
-  // With a consumer in hand nothing else may run first: it could wait for the very consumer.
-  if (next == nullptr && parked_count_.load(std::memory_order_acquire) > 0) retry_parked();
+  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked(false);
   return next;
 }
 
@@ -151,23 +164,45 @@ void PerDeviceThreadNodeRunner::part_over(Operator* op) noexcept {
   if (op->parts.fetch_sub(1, std::memory_order_acq_rel) == 1) listener_.on_retirable(op);
 }
 
-void PerDeviceThreadNodeRunner::park(Operator* op, bool in_front) {
-  std::lock_guard guard(parked_lock_);
-  in_front ? parked_.push_front(op) : parked_.push_back(op);
-  parked_count_.fetch_add(1, std::memory_order_seq_cst);
+void PerDeviceThreadNodeRunner::park(Operator* op) {
+  {
+    std::lock_guard guard(parked_lock_);
+    parked_.push_back(op);
+    parked_count_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  listener_.on_parked();
 }
 
-Operator* PerDeviceThreadNodeRunner::take_parked() noexcept {
+Operator* PerDeviceThreadNodeRunner::take_fitting(bool all) noexcept {
   std::lock_guard guard(parked_lock_);
-  if (parked_.empty()) return nullptr;
-  Operator* op = parked_.front();
-  parked_.pop_front();
+  std::vector<bool> is_full(arenas_.size());
+  for (auto place = parked_.begin(); place != parked_.end(); ++place) {
+    Operator* const op = *place;
+    const auto device = static_cast<std::size_t>(devices_.ordinal(op->device));
+    if (is_full[device]) continue;
+    if (naive_.fits(*op)) {
+      parked_.erase(place);
+      parked_count_.fetch_sub(1, std::memory_order_seq_cst);
+      return op;
+    }
+    is_full[device] = !all;
+  }
+  return nullptr;
+}
+
+Operator* PerDeviceThreadNodeRunner::take_oldest_parked() noexcept {
+  std::lock_guard guard(parked_lock_);
+  const auto oldest = std::min_element(parked_.begin(), parked_.end(),
+                                       [](const Operator* a, const Operator* b) { return a->id < b->id; });
+  if (oldest == parked_.end()) return nullptr;
+  Operator* const op = *oldest;
+  parked_.erase(oldest);
   parked_count_.fetch_sub(1, std::memory_order_seq_cst);
   return op;
 }
 
 void PerDeviceThreadNodeRunner::fail_parked() noexcept {
-  Operator* op = take_parked();
+  Operator* op = take_oldest_parked();
   if (op == nullptr) return;
   {
     const EngineTask task(EngineTask::Kind::inline_run);
@@ -178,27 +213,43 @@ void PerDeviceThreadNodeRunner::fail_parked() noexcept {
   part_over(op);
 }
 
-void PerDeviceThreadNodeRunner::retry_parked() noexcept {
-  while (Operator* op = take_parked()) {
-    DeviceArena& arena = arena_of_running(op);
-    if (!arena.try_acquire_permit()) {
-      arena.defer(op);
-      return arena.wake_deferred();
-    }
-    RunResult result = RunResult::done;
-    {
-      const EngineTask task(EngineTask::Kind::kernel, arena.ref());
-      // Without a scope: this may be a thread outside the arena.
-      result = naive_.run(*op, {}, false);
-    }
-    if (result == RunResult::needs_memory) {
-      park(op, true);
-      return arena.return_permit();
-    }
-    signal(op);
-    arena.return_permit();
-    part_over(op);
+/// They run in their arenas, never on this thread: a user's kernel must not wait on top of another one's stack
+/// or outside the arena.
+bool PerDeviceThreadNodeRunner::retry_parked(bool all) noexcept {
+  bool any = false;
+  for (int tries = parked(); tries > 0; --tries) {
+    Operator* op = take_fitting(all);
+    if (op == nullptr) break;
+    any = true;
+    arena_of_running(op).hand_in(op);
   }
+  return any;
+}
+
+void PerDeviceThreadNodeRunner::wait_begins(const Operator& op, const Operand& operand) {
+  const std::lock_guard guard(waits_lock_);
+  waits_.push_back({&op, &operand});
+}
+
+void PerDeviceThreadNodeRunner::wait_ends(const Operator& op, const Operand& operand) noexcept {
+  const std::lock_guard guard(waits_lock_);
+  const auto found = std::find_if(waits_.begin(), waits_.end(), [&](const BodyWait& wait) {
+    return wait.op == &op && wait.operand == &operand;
+  });
+  *found = waits_.back();
+  waits_.pop_back();
+}
+
+int PerDeviceThreadNodeRunner::waiting_operators() const noexcept {
+  const std::lock_guard guard(waits_lock_);
+  int count = 0;
+  for (auto wait = waits_.begin(); wait != waits_.end(); ++wait) {
+    if (wait->operand->is_done()) return -1;
+    const bool is_first =
+        std::none_of(waits_.begin(), wait, [&](const BodyWait& other) { return other.op == wait->op; });
+    if (is_first) ++count;
+  }
+  return count;
 }
 
 /// Short ones of the library. A user's kernel may wait: on top of another one it would keep that one's
@@ -248,31 +299,44 @@ Operator* PerDeviceThreadNodeRunner::claim_ready(Operator* op) {
   return nullptr;
 }
 
+/// The looks come in this order: an operator that ends, or a kernel whose value has come, between two of them
+/// makes the sum too small or the answer of the later one no, never yes.
 bool PerDeviceThreadNodeRunner::is_stuck(const LogicalGraph& graph) const noexcept {
-  int held = 0;
+  int begun = 0;
   for (Operator* op = graph.first(); op != nullptr; op = op->live_next) {
     const std::uint64_t claim = op->claim.load(std::memory_order_acquire);
-    if (claim == 0) ++held;
+    if (claim == 0) ++begun;
     if (claim == op->id && first_pending_input(op) == nullptr) return false;
   }
-  return held <= parked();
+  for (const auto& arena : arenas_) {
+    if (arena != nullptr && !arena->is_idle()) return false;
+  }
+  const int waiting = waiting_operators();
+  return waiting >= 0 && begun <= parked() + waiting;
+}
+
+bool PerDeviceThreadNodeRunner::runs_user_kernel(const LogicalGraph& graph) const noexcept {
+  for (const Operator* op = graph.first(); op != nullptr; op = op->live_next) {
+    if (op->op->is_custom && op->claim.load(std::memory_order_acquire) == 0) return true;
+  }
+  return false;
 }
 
 void PerDeviceThreadNodeRunner::run_claimed(Operator* op) noexcept {
   DeviceArena& arena = arena_of_running(op);
   RunResult result = RunResult::done;
   {
-    const EngineTask task(EngineTask::Kind::kernel, arena.ref());
-    result = naive_.run(*op, {}, false);
+    const EngineTask task(EngineTask::Kind::kernel, arena.ref(), op);
+    result = naive_.run(*op, arena.helper_scope(), false);
   }
   if (result == RunResult::needs_memory) {
-    park(op, false);
+    park(op);
     return arena.return_permit();
   }
   signal(op);
+  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked(false);
   arena.return_permit();
   part_over(op);
-  if (parked_count_.load(std::memory_order_acquire) > 0) retry_parked();
 }
 
 }  // namespace thalweg

@@ -27,10 +27,13 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   Operator* claim_ancestor(Operand& target) override;
   Operator* claim_ready(Operator* op) override;
   bool is_stuck(const LogicalGraph& graph) const noexcept override;
+  bool runs_user_kernel(const LogicalGraph& graph) const noexcept override;
   void run_claimed(Operator* op) noexcept override;
   int parked() const noexcept override { return parked_count_.load(std::memory_order_acquire); }
-  void retry_parked() noexcept override;
+  bool retry_parked(bool all) noexcept override;
   void fail_parked() noexcept override;
+  void wait_begins(const Operator& op, const Operand& operand) override;
+  void wait_ends(const Operator& op, const Operand& operand) noexcept override;
   void rebuild(int threads) override;
   std::uint64_t run_inline() const noexcept override { return inline_count_.load(std::memory_order_relaxed); }
 
@@ -38,12 +41,16 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   DeviceArena& arena_of(Device device);
   DeviceArena& arena_of_running(const Operator* op) noexcept;
   static Operand* first_pending_input(Operator* op) noexcept;
+  bool run_at_once(Operator* op) noexcept;
   bool wire(Operator* op, DeviceArena& arena);
   OperatorNode* execute(Operator* op, bool keep_consumer) noexcept;
   void signal(Operator* op) noexcept;
   void part_over(Operator* op) noexcept;
-  void park(Operator* op, bool in_front);
-  Operator* take_parked() noexcept;
+  void park(Operator* op);
+  Operator* take_fitting(bool all) noexcept;
+  Operator* take_oldest_parked() noexcept;
+  /// How many operators sit in waits of their kernels; -1 if one of them is about to go on.
+  int waiting_operators() const noexcept;
 
   NaiveRunner& naive_;
   RunnerSupportedDevices devices_;
@@ -55,6 +62,12 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   std::atomic<int> parked_count_{0};
   std::mutex parked_lock_;
   std::deque<Operator*> parked_;
+  struct BodyWait {
+    const Operator* op;
+    const Operand* operand;
+  };
+  mutable std::mutex waits_lock_;
+  std::vector<BodyWait> waits_;
 };
 
 }  // namespace thalweg

@@ -88,7 +88,7 @@ _C._set_package_directory(_os.path.dirname(__file__) + _os.sep)
 _add_methods()
 _watch_einops()
 _atexit.register(_C._at_exit)
-_os.register_at_fork(after_in_child=_C._after_fork_in_child)
+_os.register_at_fork(before=_C._before_fork, after_in_child=_C._after_fork_in_child)
 
 # Error classes that share a name with one of Python's are left out: `from thalweg import *` must not
 # replace those.

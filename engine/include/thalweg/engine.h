@@ -144,11 +144,14 @@ class Engine {
   /// Waits for every operator sent before by any thread, then raises the oldest failure not yet raised to
   /// anyone.
   void synchronize();
-  /// Waits for everything without raising failures.
+  /// Waits for everything without raising failures. Like every wait it throws Interrupted when the host asks
+  /// for it.
   void drain();
-  /// Stops accepting operators, drains, stops the threads. Returns texts of failures nobody has read.
-  /// Idempotent.
+  /// Drains, stops accepting operators, stops the threads. Returns texts of failures nobody has read.
+  /// Idempotent. Interrupted while it drains, it leaves the engine as it was.
   std::vector<std::string> shutdown();
+  /// For a program that ends in haste: operators that have not begun fail instead of running.
+  void abandon() noexcept;
   bool is_shut_down() const noexcept;
 
   /// Drains, then rebuilds the arenas for `count` threads (0: as many as the process may use).
@@ -174,6 +177,7 @@ class Engine {
   Impl& impl() noexcept { return *impl_; }
 
  private:
+  std::vector<std::string> end();
   std::unique_ptr<Impl> impl_;
 };
 
