@@ -1,6 +1,7 @@
 // strided_loop.h: runs an inner loop over broadcast, strided operands, in parallel where size pays.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -25,6 +26,13 @@ inline float element_ns(const KernelContext& context) noexcept {
 /// True where `count` elements are worth more than one thread.
 inline bool pays_in_parallel(std::int64_t count, std::int64_t chunk) noexcept { return count >= 3 * chunk; }
 
+/// A chunk of at most `chunk`, so that few threads get equal shares of `count`.
+inline std::int64_t even_chunk(std::int64_t count, std::int64_t chunk) noexcept {
+  constexpr std::int64_t kShares = 8;
+  constexpr std::int64_t kStep = 1024;
+  return std::min(chunk, (count / kShares + kStep - 1) / kStep * kStep);
+}
+
 /// Runs `loop` over the context's output 0 and `inputs`, each broadcast to the output's shape. Cheapest where
 /// all are contiguous or single elements: then it neither allocates nor looks at axes. Otherwise axes are
 /// merged, a long one is made the inner one, and operands in different orders are crossed tile by tile to
@@ -41,6 +49,7 @@ template <class Body>
 void for_ranges(const KernelContext& context, std::int64_t count, Body&& body) {
   std::int64_t chunk = chunk_elements(element_ns(context));
   if (!pays_in_parallel(count, chunk)) return body(std::int64_t{0}, count);
+  chunk = even_chunk(count, chunk);
   context.parallel_for((count + chunk - 1) / chunk, [&](std::int64_t index) {
     std::int64_t begin = index * chunk;
     body(begin, begin + chunk < count ? begin + chunk : count);

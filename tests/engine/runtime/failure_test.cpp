@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/support/engine_test.h"
+#include "graph/operand.h"
 
 namespace thalweg::testing {
 namespace {
@@ -175,6 +176,17 @@ TEST_P(FailureTest, AChainOfInPlaceFormsRecoversTheLastGoodValue) {
   EXPECT_THROW(target.wait(), ValueError) << "the first failure is what is inherited";
   EXPECT_EQ(values<double>(target.recover())[99], 100);
   EXPECT_EQ(runs, 1);
+}
+
+/// Or such a loop would keep every failed result until its end.
+TEST_P(FailureTest, ALoopOfInPlaceFormsOnAFailedValueKeepsTheLastGoodOneOnly) {
+  Tensor target = ramp(engine, 100);
+  engine.apply_in_place(op("fail"), target, {});
+  for (int i = 0; i < 50; ++i) add_to(target, one);
+  EXPECT_THROW(target.wait(), ValueError);
+  const Operand* earlier = target.operand()->recover;
+  ASSERT_NE(earlier, nullptr);
+  EXPECT_EQ(earlier->state(), OperandState::ready);
 }
 
 TEST_P(FailureTest, AnInPlaceFormOfAFailedOtherOperandRecoversItsTarget) {

@@ -1,0 +1,101 @@
+// settle_test.cpp: waiting until nothing is in flight (drain, set_num_threads) while others go on.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/support/engine_test.h"
+
+namespace thalweg::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+class SettleTest : public DrivenTest {
+ protected:
+  /// The ways to wait until nothing is in flight.
+  static std::vector<std::function<void(Engine&)>> ways() {
+    return {[](Engine& engine) { engine.drain(); },
+            [](Engine& engine) { engine.set_num_threads(engine.num_threads() == 3 ? 2 : 3); }};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Drives, SettleTest, ::testing::ValuesIn(asynchronous_drives()), drive_name);
+
+/// A kernel that pulls from a queue which another thread fills with the engine's help.
+TEST_P(SettleTest, AKernelMayNeedWhatAnotherThreadIssuesMeanwhile) {
+  std::atomic<int> started{0};
+  std::vector<std::promise<double>> items(2);
+  const Op& pull = add_custom(engine, "pull", [&](const KernelContext&) {
+    EXPECT_EQ(items[static_cast<std::size_t>(started.fetch_add(1))].get_future().get(), 60);
+  });
+  const Op& leaf = add_custom(engine, "leaf");
+  int round = 0;
+  for (const auto& settle : ways()) {
+    const Tensor pulled = call(engine, pull, {});
+    engine.flush();
+    ASSERT_TRUE(eventually([&] { return started.load() == round + 1; }));
+    std::thread producer([&, round] {
+      std::this_thread::sleep_for(milliseconds(20));
+      double issued = 0;
+      for (int i = 0; i < 60; ++i, ++issued) call(engine, leaf, {});
+      items[static_cast<std::size_t>(round)].set_value(issued);
+    });
+    settle(engine);
+    EXPECT_TRUE(pulled.is_ready());
+    producer.join();
+    ++round;
+  }
+}
+
+/// The host asks for an end once while the first wait goes on.
+TEST_P(SettleTest, AnInterruptEndsTheWaitAndNothingElse) {
+  static std::atomic<bool> asked;
+  for (const auto& settle : ways()) {
+    Gate gate;
+    EngineOptions options = GetParam().options();
+    options.hooks.interrupted = [] { return asked.exchange(false); };
+    Engine interruptible(options, &register_test_kernels);
+    const OpenAtEnd open(gate);
+    const Op& gated = add_custom(interruptible, "gated", [&](const KernelContext&) { gate.pass(); });
+    const int threads = interruptible.num_threads();
+    const Tensor held = call(interruptible, gated, {});
+    interruptible.flush();
+    ASSERT_TRUE(gate.await_arrivals(1));
+    asked = true;
+    EXPECT_THROW(settle(interruptible), Interrupted);
+    EXPECT_EQ(interruptible.num_threads(), threads);
+    asked = true;
+    EXPECT_THROW(interruptible.shutdown(), Interrupted);
+    EXPECT_FALSE(interruptible.is_shut_down());
+    gate.open();
+    held.wait();
+    settle(interruptible);
+    EXPECT_EQ(values<double>(add(ramp(interruptible, 3), ramp(interruptible, 3)))[2], 4);
+  }
+}
+
+TEST_P(SettleTest, AbandonedOperatorsFailInsteadOfRunning) {
+  Gate gate;
+  const OpenAtEnd open(gate);
+  std::atomic<int> ran{0};
+  const Op& gated = add_custom(engine, "gated", [&](const KernelContext&) { gate.pass(); });
+  const Op& counted = add_custom(engine, "counted", [&](const KernelContext&) { ++ran; });
+  const Tensor held = call(engine, gated, {});
+  const Tensor later = call(engine, counted, {held});
+  engine.flush();
+  ASSERT_TRUE(gate.await_arrivals(1));
+  engine.abandon();
+  gate.open();
+  EXPECT_TRUE(engine.shutdown().empty());
+  EXPECT_EQ(ran, 0);
+  EXPECT_THROW(later.wait(), EngineError);
+  EXPECT_FALSE(held.has_failed());
+}
+
+}  // namespace
+}  // namespace thalweg::testing
