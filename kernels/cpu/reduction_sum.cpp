@@ -21,12 +21,6 @@ inline constexpr bool kIsInexact = std::is_floating_point_v<T> || kIsComplex<T>;
 template <class T>
 using Accumulator = std::conditional_t<kIsInexact<T>, T, std::uint64_t>;
 
-/// A loop over reals as one over complex numbers: a lane is then two neighbours.
-template <class T, LanesLoop<T> DenseTable::*loop>
-void pairs_loop(const Complex<T>* data, std::int64_t rows, Complex<T>* lanes) {
-  (dense_table().*loop)(reinterpret_cast<const T*>(data), rows, reinterpret_cast<T*>(lanes));
-}
-
 template <class I, class A>
 struct Sum {
   using In = I;
@@ -38,25 +32,30 @@ struct Sum {
   }
   static Acc load(In x, Acc) noexcept { return static_cast<Acc>(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a + b; }
-  static LanesLoop<float> dense_loop() noexcept
-    requires(std::is_same_v<I, float> && std::is_same_v<A, float>)
+  static void combine_leaves(const I* data, std::int64_t count, A* values) noexcept
+    requires(kIsInexact<I> && std::is_same_v<I, A>)
   {
-    return dense_table().sum_float;
+    const DenseTable& table = dense_table();
+    if constexpr (kIsComplex<I>) {
+      using Part = decltype(A::real);
+      table_loop<Part>(table.sum_leaves_complex64, table.sum_leaves_complex128)(
+          reinterpret_cast<const Part*>(data), count, reinterpret_cast<Part*>(values));
+    } else {
+      table_loop<I>(table.sum_leaves_float, table.sum_leaves_double)(data, count, values);
+    }
   }
-  static LanesLoop<double> dense_loop() noexcept
-    requires(std::is_same_v<I, double>)
+  static void combine_columns(const ColumnRows<A>& rows) noexcept
+    requires(kIsInexact<I> && std::is_same_v<I, A>)
   {
-    return dense_table().sum_double;
-  }
-  static LanesLoop<Complex<float>> dense_loop() noexcept
-    requires(std::is_same_v<I, Complex<float>>)
-  {
-    return pairs_loop<float, &DenseTable::sum_float>;
-  }
-  static LanesLoop<Complex<double>> dense_loop() noexcept
-    requires(std::is_same_v<I, Complex<double>>)
-  {
-    return pairs_loop<double, &DenseTable::sum_double>;
+    const DenseTable& table = dense_table();
+    if constexpr (kIsComplex<I>) {
+      using Part = decltype(A::real);
+      table_loop<Part>(table.sum_columns_float, table.sum_columns_double)(
+          {reinterpret_cast<const Part*>(rows.first), reinterpret_cast<const Part*>(rows.rows),
+           reinterpret_cast<Part*>(rows.result), 2 * rows.row_stride, rows.count, 2 * rows.width});
+    } else {
+      table_loop<I>(table.sum_columns_float, table.sum_columns_double)(rows);
+    }
   }
 };
 
