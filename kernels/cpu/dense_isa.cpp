@@ -225,7 +225,11 @@ void combine_columns(const ColumnRows<T>& p) {
   column = combine_strips<T, Combine, kRegisterBytes, 1>(p, column);
   if constexpr (kRegisterBytes > 32) column = combine_strips<T, Combine, 32, 1>(p, column);
   if constexpr (kRegisterBytes > 16) column = combine_strips<T, Combine, 16, 1>(p, column);
-  combine_strips<T, Combine, sizeof(T), 1>(p, column);
+  for (; column < p.width; ++column) {
+    T sum = p.first[column];
+    for (int64_t r = 0; r < p.count; ++r) Combine::apply(sum, p.rows[column + r * p.row_stride]);
+    p.result[column] = sum;
+  }
 }
 
 template <class T, class Best>

@@ -1,5 +1,6 @@
 // reduction_sum.cpp: kernels of sum, prod and mean.
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/cpu/elements.h"
@@ -68,6 +69,17 @@ struct Product {
   static Acc combine(Acc a, Acc b) noexcept { return a * b; }
 };
 
+/// The sum of two nans is the one or the other of them, as the compiler put the operands. Results must not
+/// depend on that, so all become the same nan.
+template <class T>
+T with_one_nan(T value) noexcept {
+  if constexpr (kIsComplex<T>) {
+    return {with_one_nan(value.real), with_one_nan(value.imag)};
+  } else {
+    return value != value ? std::numeric_limits<T>::quiet_NaN() : value;
+  }
+}
+
 /// Stores an accumulator in an output of any dtype of its kind.
 template <class Acc>
 struct SumSink {
@@ -77,7 +89,7 @@ struct SumSink {
   Acc center(std::int64_t) const noexcept { return Acc{}; }
   void store(std::int64_t at, Acc value) const noexcept {
     if constexpr (kIsInexact<Acc>) {
-      static_cast<Acc*>(output)[at] = value;
+      static_cast<Acc*>(output)[at] = with_one_nan(value);
     } else {
       store_integer(at, value);
     }
@@ -107,9 +119,10 @@ struct MeanSink {
   void store(std::int64_t at, Acc value) const noexcept {
     if constexpr (kIsComplex<Acc>) {
       using Part = decltype(value.real);
-      output[at] = {value.real / static_cast<Part>(count), value.imag / static_cast<Part>(count)};
+      output[at] =
+          with_one_nan(Acc{value.real / static_cast<Part>(count), value.imag / static_cast<Part>(count)});
     } else {
-      output[at] = value / static_cast<Acc>(count);
+      output[at] = with_one_nan(value / static_cast<Acc>(count));
     }
   }
 };
