@@ -13,9 +13,26 @@ namespace thalweg::cpu {
 /// all of them associate alike.
 inline constexpr int kLaneBytes = 128;
 
-/// Combines `rows` rows of kLaneBytes of `data` into the accumulators `lanes`, each row after the one before.
+/// Bytes of a leaf: each accumulator takes 16 values in a row, as in NumPy's pairwise sum.
+inline constexpr int kLeafBytes = 16 * kLaneBytes;
+
+/// Splits `count` elements into leaves of kLeafBytes, the last one perhaps shorter, and writes the
+/// combination of each. Up to 8 elements are combined one after the other; more of them in accumulators side
+/// by side, element i going to accumulator i mod their number, then the accumulators by halves: the lower
+/// with the upper. A complex number is two neighbouring parts.
 template <class T>
-using LanesLoop = void (*)(const T* data, int64_t rows, T* lanes);
+using LeavesLoop = void (*)(const T* data, int64_t count, T* values);
+
+/// Rows of `width` neighbouring columns that are combined into one, each after the one before.
+template <class T>
+struct ColumnRows {
+  const T* first;  ///< what the first of the rows is combined with
+  const T* rows;
+  T* result;  ///< may be `first` or `rows`
+  int64_t row_stride, count, width;
+};
+template <class T>
+using ColumnsLoop = void (*)(const ColumnRows<T>& rows);
 
 /// out[i] += factor * in[i], wrapping.
 template <class T>
@@ -42,12 +59,20 @@ template <class T>
 using SmallProductLoop = void (*)(const SmallProduct<T>& product);
 
 struct DenseTable {
-  LanesLoop<float> sum_float;
-  LanesLoop<double> sum_double;
-  LanesLoop<float> max_float;
-  LanesLoop<double> max_double;
-  LanesLoop<float> min_float;
-  LanesLoop<double> min_double;
+  LeavesLoop<float> sum_leaves_float;
+  LeavesLoop<double> sum_leaves_double;
+  LeavesLoop<float> sum_leaves_complex64;
+  LeavesLoop<double> sum_leaves_complex128;
+  LeavesLoop<float> max_leaves_float;
+  LeavesLoop<double> max_leaves_double;
+  LeavesLoop<float> min_leaves_float;
+  LeavesLoop<double> min_leaves_double;
+  ColumnsLoop<float> sum_columns_float;
+  ColumnsLoop<double> sum_columns_double;
+  ColumnsLoop<float> max_columns_float;
+  ColumnsLoop<double> max_columns_double;
+  ColumnsLoop<float> min_columns_float;
+  ColumnsLoop<double> min_columns_double;
   BestLoop<float> best_of_max_float;
   BestLoop<double> best_of_max_double;
   BestLoop<float> best_of_min_float;

@@ -60,7 +60,7 @@ struct Candidate {
 
 /// Elements that are compared side by side; only the block that holds the winner is searched for its
 /// position.
-constexpr std::int64_t kBlock = 512;
+constexpr std::int64_t kBlock = 2048;
 constexpr std::int64_t kLanes = 32;
 
 /// The best value of `count` elements.

@@ -2,26 +2,47 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/cpu/reduction_rows.h"
+#include "kernels/cpu/scratch.h"
 
 namespace thalweg::cpu {
 
-/// Columns that are reduced side by side: 1 KiB of accumulators, which stay in the first-level cache.
+/// Columns that are reduced side by side if there are few.
 template <class Acc>
 inline constexpr std::int64_t kTile = 1024 / static_cast<std::int64_t>(sizeof(Acc));
 
-/// The accumulators of a tile of columns and the tree that its blocks of rows join.
+/// Columns that are reduced side by side if there are many: rows are then read in long runs, and the
+/// accumulators still stay in the first-level cache.
+template <class Acc>
+inline constexpr std::int64_t kWideTile = 8 * kTile<Acc>;
+
+/// The accumulators of a tile of columns and the tree that its blocks of rows join. One tile is good for one
+/// reduction after the other.
 template <class Reducer>
 class ColumnTile {
  public:
   using In = typename Reducer::In;
   using Acc = typename Reducer::Acc;
 
-  ColumnTile(std::int64_t width, std::int64_t column_stride) noexcept
-      : width_(width), column_stride_(column_stride) {}
+  /// For up to `width` columns and `blocks` blocks of rows. Throws std::bad_alloc.
+  ColumnTile(std::int64_t width, std::int64_t blocks, std::int64_t column_stride)
+      : column_stride_(column_stride),
+        capacity_(width),
+        memory_(width * (2 + std::bit_width(static_cast<std::uint64_t>(blocks)))),
+        block_(memory_.get()),
+        centers_(block_ + width),
+        levels_(centers_ + width) {}
+
+  /// Begins the reduction of `width` columns; their centers are to be set next.
+  void start(std::int64_t width) noexcept {
+    width_ = width;
+    count_ = 0;
+    rows_in_block_ = 0;
+  }
 
   Acc* centers() noexcept { return centers_; }
 
@@ -39,9 +60,20 @@ class ColumnTile {
     finish();
   }
 
+  /// The same for `count` rows of values, each of which stands for a block.
+  void reduce_values(const Acc* values, std::int64_t row_stride, std::int64_t count) noexcept {
+    for (std::int64_t row = 0; row < count; ++row) {
+      std::copy_n(values + row * row_stride, width_, block_);
+      push_block();
+    }
+    finish();
+  }
+
   const Acc* values() const noexcept { return block_; }
 
  private:
+  static constexpr bool kDense = requires(const ColumnRows<Acc>& rows) { Reducer::combine_columns(rows); };
+
   void take_rows(const In* data, std::int64_t row_stride, std::int64_t count) noexcept {
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t taken = add_rows(data + done * row_stride, row_stride, count - done);
@@ -53,6 +85,17 @@ class ColumnTile {
 
   /// Combines some of the next rows of a block, at most `count`, and returns how many.
   std::int64_t add_rows(const In* row, std::int64_t row_stride, std::int64_t count) noexcept {
+    if constexpr (kDense) {
+      if (column_stride_ == 1) {
+        const std::int64_t taken = std::min(count, kLeafRows - rows_in_block_);
+        if (rows_in_block_ == 0) {
+          Reducer::combine_columns({row, row + row_stride, block_, row_stride, taken - 1, width_});
+        } else {
+          Reducer::combine_columns({block_, row, block_, row_stride, taken, width_});
+        }
+        return taken;
+      }
+    }
     if (rows_in_block_ == 0) {
       for (std::int64_t i = 0; i < width_; ++i)
         block_[i] = Reducer::load(row[i * column_stride_], centers_[i]);
@@ -82,42 +125,48 @@ class ColumnTile {
     }
   }
 
-  void join(int level) noexcept {
-    for (std::int64_t i = 0; i < width_; ++i) block_[i] = Reducer::combine(levels_[level][i], block_[i]);
+  Acc* level(int number) const noexcept { return levels_ + number * capacity_; }
+
+  void join(int number) noexcept {
+    const Acc* earlier = level(number);
+    if constexpr (kDense) {
+      Reducer::combine_columns({earlier, block_, block_, 0, 1, width_});
+    } else {
+      for (std::int64_t i = 0; i < width_; ++i) block_[i] = Reducer::combine(earlier[i], block_[i]);
+    }
   }
 
   void push_block() noexcept {
-    int level = 0;
-    for (std::uint64_t bits = count_++; (bits & 1) != 0; bits >>= 1) join(level++);
-    std::copy_n(block_, width_, levels_[level]);
+    int number = 0;
+    for (std::uint64_t bits = count_++; (bits & 1) != 0; bits >>= 1) join(number++);
+    std::copy_n(block_, width_, level(number));
     rows_in_block_ = 0;
   }
 
   /// Leaves the result of all blocks in `block_`.
   void finish() noexcept {
     std::uint64_t bits = count_;
-    int level = 0;
+    int number = 0;
     if (rows_in_block_ == 0) {
-      for (; (bits & 1) == 0; bits >>= 1) ++level;
-      std::copy_n(levels_[level], width_, block_);
+      for (; (bits & 1) == 0; bits >>= 1) ++number;
+      std::copy_n(level(number), width_, block_);
       bits >>= 1;
-      ++level;
+      ++number;
     }
-    for (; bits != 0; bits >>= 1, ++level) {
-      if ((bits & 1) != 0) join(level);
+    for (; bits != 0; bits >>= 1, ++number) {
+      if ((bits & 1) != 0) join(number);
     }
   }
 
-  // 2^36 blocks of 16 rows are more than memory holds.
-  static constexpr int kLevels = 36;
-
-  std::int64_t width_;
   std::int64_t column_stride_;
+  std::int64_t capacity_;
+  std::int64_t width_ = 0;
   std::uint64_t count_ = 0;
   std::int64_t rows_in_block_ = 0;
-  alignas(64) Acc block_[kTile<Acc>];
-  alignas(64) Acc centers_[kTile<Acc>];
-  alignas(64) Acc levels_[kLevels][kTile<Acc>];
+  Scratch<Acc> memory_;
+  Acc* block_;
+  Acc* centers_;
+  Acc* levels_;
 };
 
 /// A unit of column work: one tile of columns of one outer position, one piece of the rows.
@@ -139,6 +188,31 @@ std::int64_t rows_folded(const ReductionPlan& plan) noexcept {
   return plan.reduced.total() >= 4 * rows ? rows : 1;
 }
 
+/// How many columns make a tile, and how many rows a piece of work takes of it.
+struct ColumnWork {
+  std::int64_t tile_width;
+  std::int64_t piece_rows;
+};
+
+/// The pieces of many columns are powers of two of blocks of rows. The tree of the blocks is then the same
+/// for any of them, so that their size may follow the size of the whole input.
+template <class Acc>
+ColumnWork divide_columns(const ReductionPlan& plan, std::int64_t folded) noexcept {
+  const std::int64_t columns = plan.columns;
+  if (columns < kTile<Acc>) {
+    const std::int64_t unit = kLeafRows * folded;
+    return {columns, ceil_div(std::max(kLeafRows, kReduceChunk / columns), unit) * unit};
+  }
+  // The same share for each tile, in whole cache lines.
+  constexpr std::int64_t line = 64;
+  const std::int64_t share = ceil_div(columns, ceil_div(columns, kWideTile<Acc>));
+  const std::int64_t width = std::min(columns, ceil_div(share, line) * line);
+  const std::int64_t total = plan.kept.total() * columns * plan.reduced.total();
+  const std::int64_t elements = std::clamp(total / 32, kReduceChunk, 8 * kReduceChunk);
+  const auto rows = static_cast<std::uint64_t>(std::max(kLeafRows, elements / width));
+  return {width, static_cast<std::int64_t>(std::bit_floor(rows))};
+}
+
 template <class Reducer, class Sink>
 class ColumnReduction {
  public:
@@ -149,41 +223,51 @@ class ColumnReduction {
       : plan_(plan),
         data_(data),
         sink_(sink),
-        tile_width_(std::min(plan.columns, kTile<Acc>)),
-        tiles_(ceil_div(plan.columns, tile_width_)),
         rows_(plan.reduced.total()),
         folded_(rows_folded<Acc>(plan)),
-        piece_rows_(ceil_div(std::max(kLeafRows, kReduceChunk / tile_width_), kLeafRows * folded_) *
-                    kLeafRows * folded_),
-        pieces_(ceil_div(rows_, piece_rows_)) {}
+        work_(divide_columns<Acc>(plan, folded_)),
+        tiles_(ceil_div(plan.columns, work_.tile_width)),
+        pieces_(ceil_div(rows_, work_.piece_rows)),
+        partials_(pieces_ > 1 ? plan.kept.total() * pieces_ * plan.columns : 0) {}
 
-  void run(const KernelContext& ctx) {
-    const std::int64_t units = plan_.kept.total() * tiles_ * pieces_;
-    if (pieces_ > 1) partials_.resize(static_cast<std::size_t>(plan_.kept.total() * pieces_ * plan_.columns));
-    const std::int64_t group =
-        std::max<std::int64_t>(1, kReduceChunk / (std::min(rows_, piece_rows_) * tile_width_));
-    ctx.parallel_for(ceil_div(units, group), [&](std::int64_t chunk) {
-      const std::int64_t begin = chunk * group;
-      for (std::int64_t unit = begin; unit < std::min(units, begin + group); ++unit) {
-        reduce_unit({unit / pieces_ / tiles_, unit / pieces_ % tiles_, unit % pieces_});
-      }
-    });
-    if (pieces_ > 1) combine_pieces(ctx);
+  void run(const KernelContext& ctx) const {
+    const std::int64_t rows = std::min(rows_, work_.piece_rows);
+    for_tiles(ctx, plan_.kept.total() * tiles_ * pieces_, rows,
+              [&](ColumnTile<Reducer>& tile, std::int64_t unit) {
+                reduce_unit(tile, {unit / pieces_ / tiles_, unit / pieces_ % tiles_, unit % pieces_});
+              });
+    if (pieces_ == 1) return;
+    for_tiles(ctx, plan_.kept.total() * tiles_, pieces_ * kLeafRows,
+              [&](ColumnTile<Reducer>& tile, std::int64_t unit) {
+                combine_pieces(tile, {unit / tiles_, unit % tiles_, 0});
+              });
   }
 
  private:
-  void reduce_unit(ColumnUnit unit) noexcept {
-    const std::int64_t first = unit.tile * tile_width_;
-    const std::int64_t width = std::min(tile_width_, plan_.columns - first);
+  /// Calls `body(tile, unit)` for all units of `rows` rows each, those of a chunk with one tile.
+  template <class Body>
+  void for_tiles(const KernelContext& ctx, std::int64_t units, std::int64_t rows, const Body& body) const {
+    const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / (rows * work_.tile_width));
+    ctx.parallel_for(ceil_div(units, group), [&](std::int64_t chunk) {
+      ColumnTile<Reducer> tile(work_.tile_width * folded_, ceil_div(rows, kLeafRows), plan_.column_stride);
+      for (std::int64_t unit = chunk * group; unit < std::min(units, (chunk + 1) * group); ++unit) {
+        body(tile, unit);
+      }
+    });
+  }
+
+  void reduce_unit(ColumnTile<Reducer>& tile, ColumnUnit unit) const noexcept {
+    const std::int64_t first = unit.tile * work_.tile_width;
+    const std::int64_t width = std::min(work_.tile_width, plan_.columns - first);
     const auto at = plan_.kept.offsets(unit.outer);
     const std::int64_t out = at[1] + first * plan_.output_stride;
     const In* data = data_ + at[0] + first * plan_.column_stride;
-    const std::int64_t begin = unit.piece * piece_rows_;
-    const std::int64_t end = std::min(rows_, begin + piece_rows_);
-    ColumnTile<Reducer> tile(width * folded_, plan_.column_stride);
-    for (std::int64_t i = 0; i < width * folded_; ++i) {
-      tile.centers()[i] = sink_.center(out + i % width * plan_.output_stride);
-    }
+    const std::int64_t begin = unit.piece * work_.piece_rows;
+    const std::int64_t end = std::min(rows_, begin + work_.piece_rows);
+    tile.start(width * folded_);
+    Acc* centers = tile.centers();
+    for (std::int64_t i = 0; i < width; ++i) centers[i] = sink_.center(out + i * plan_.output_stride);
+    for (std::int64_t i = width; i < width * folded_; ++i) centers[i] = centers[i - width];
     Acc few[kFewColumns];
     const Acc* values = tile.values();
     if (folded_ == 1) {
@@ -193,7 +277,7 @@ class ColumnReduction {
       values = few;
     }
     if (pieces_ > 1) {
-      std::copy_n(values, width, partials_.data() + partial(unit.outer, unit.piece, first));
+      std::copy_n(values, width, partial(unit.outer, unit.piece, first));
     } else {
       for (std::int64_t i = 0; i < width; ++i) sink_.store(out + i * plan_.output_stride, values[i]);
     }
@@ -216,37 +300,28 @@ class ColumnReduction {
     }
   }
 
-  void combine_pieces(const KernelContext& ctx) {
-    const std::int64_t outputs = plan_.kept.total() * plan_.columns;
-    const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / pieces_);
-    ctx.parallel_for(ceil_div(outputs, group), [&](std::int64_t chunk) {
-      const std::int64_t end = std::min(outputs, (chunk + 1) * group);
-      for (std::int64_t output = chunk * group; output < end; ++output) {
-        const std::int64_t outer = output / plan_.columns;
-        const std::int64_t column = output % plan_.columns;
-        PairwiseTree<Reducer> tree;
-        for (std::int64_t piece = 0; piece < pieces_; ++piece) {
-          tree.push(partials_[partial(outer, piece, column)]);
-        }
-        sink_.store(plan_.kept.offsets(outer)[1] + column * plan_.output_stride, tree.result());
-      }
-    });
+  void combine_pieces(ColumnTile<Reducer>& tile, ColumnUnit unit) const noexcept {
+    const std::int64_t first = unit.tile * work_.tile_width;
+    const std::int64_t width = std::min(work_.tile_width, plan_.columns - first);
+    tile.start(width);
+    tile.reduce_values(partial(unit.outer, 0, first), plan_.columns, pieces_);
+    const std::int64_t out = plan_.kept.offsets(unit.outer)[1] + first * plan_.output_stride;
+    for (std::int64_t i = 0; i < width; ++i) sink_.store(out + i * plan_.output_stride, tile.values()[i]);
   }
 
-  std::size_t partial(std::int64_t outer, std::int64_t piece, std::int64_t column) const noexcept {
-    return static_cast<std::size_t>((outer * pieces_ + piece) * plan_.columns + column);
+  Acc* partial(std::int64_t outer, std::int64_t piece, std::int64_t column) const noexcept {
+    return partials_.get() + (outer * pieces_ + piece) * plan_.columns + column;
   }
 
   const ReductionPlan& plan_;
   const In* data_;
   const Sink& sink_;
-  std::int64_t tile_width_;
-  std::int64_t tiles_;
   std::int64_t rows_;
   std::int64_t folded_;
-  std::int64_t piece_rows_;
+  ColumnWork work_;
+  std::int64_t tiles_;
   std::int64_t pieces_;
-  std::vector<Acc> partials_;
+  Scratch<Acc> partials_;
 };
 
 }  // namespace thalweg::cpu

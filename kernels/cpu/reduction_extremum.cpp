@@ -23,15 +23,15 @@ struct Max {
     const Acc larger = b > a ? b : a;
     return b != b ? b : larger;
   }
-  static LanesLoop<float> dense_loop() noexcept
-    requires(std::is_same_v<T, float>)
+  static void combine_leaves(const T* data, std::int64_t count, T* values) noexcept
+    requires(std::is_floating_point_v<T>)
   {
-    return dense_table().max_float;
+    table_loop<T>(dense_table().max_leaves_float, dense_table().max_leaves_double)(data, count, values);
   }
-  static LanesLoop<double> dense_loop() noexcept
-    requires(std::is_same_v<T, double>)
+  static void combine_columns(const ColumnRows<T>& rows) noexcept
+    requires(std::is_floating_point_v<T>)
   {
-    return dense_table().max_double;
+    table_loop<T>(dense_table().max_columns_float, dense_table().max_columns_double)(rows);
   }
 };
 
@@ -47,15 +47,15 @@ struct Min {
     const Acc smaller = b < a ? b : a;
     return b != b ? b : smaller;
   }
-  static LanesLoop<float> dense_loop() noexcept
-    requires(std::is_same_v<T, float>)
+  static void combine_leaves(const T* data, std::int64_t count, T* values) noexcept
+    requires(std::is_floating_point_v<T>)
   {
-    return dense_table().min_float;
+    table_loop<T>(dense_table().min_leaves_float, dense_table().min_leaves_double)(data, count, values);
   }
-  static LanesLoop<double> dense_loop() noexcept
-    requires(std::is_same_v<T, double>)
+  static void combine_columns(const ColumnRows<T>& rows) noexcept
+    requires(std::is_floating_point_v<T>)
   {
-    return dense_table().min_double;
+    table_loop<T>(dense_table().min_columns_float, dense_table().min_columns_double)(rows);
   }
 };
 

@@ -5,8 +5,9 @@
 //   static Acc identity();                combines with any value to that value
 //   static Acc load(In, Acc center);      what an element contributes
 //   static Acc combine(Acc, Acc);         associative up to rounding
-//   static LanesLoop<In> dense_loop();    optional, with In = Acc: `combine` of contiguous elements in one
-//   call
+//   static void combine_leaves(const In*, int64 count, Acc* values);       optional, see LeavesLoop
+//   static void combine_columns(const ColumnRows<Acc>&);                    optional, with In = Acc, see
+//   ColumnsLoop
 // and a sink is a struct with
 //   void store(std::int64_t at, Acc);     writes output `at`
 //   Acc center(std::int64_t at);          the value that elements of output `at` are compared with
@@ -23,14 +24,23 @@
 
 namespace thalweg::cpu {
 
-/// Accumulators side by side in a leaf: 128 bytes, so that SIMD registers of every width run at full speed
-/// with the same association.
+/// Accumulators side by side in a leaf: enough that SIMD registers of every width run at full speed with the
+/// same association.
 template <class Acc>
 inline constexpr std::int64_t kLanes = kLaneBytes / static_cast<std::int64_t>(sizeof(Acc));
 
-/// Elements of a leaf: each accumulator takes 16 in a row, as in NumPy's pairwise sum.
 template <class Acc>
-inline constexpr std::int64_t kLeaf = 16 * kLanes<Acc>;
+inline constexpr std::int64_t kLeaf = kLeafBytes / static_cast<std::int64_t>(sizeof(Acc));
+
+/// The loop for T = float or double of those two.
+template <class T, class Float, class Double>
+constexpr auto table_loop(Float for_float, Double for_double) noexcept {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return for_float;
+  } else {
+    return for_double;
+  }
+}
 
 /// Rows that a column reduction adds up before they join the tree.
 inline constexpr std::int64_t kLeafRows = 16;
@@ -84,10 +94,6 @@ typename Reducer::Acc reduce_leaf(const typename Reducer::In* data, std::int64_t
   std::fill_n(sums, lanes, Reducer::identity());
   std::int64_t done = 0;
   if (stride == 1) {
-    if constexpr (requires { Reducer::dense_loop(); }) {
-      Reducer::dense_loop()(data, count / lanes, sums);
-      done = count / lanes * lanes;
-    }
     for (; done + lanes <= count; done += lanes) {
       for (std::int64_t lane = 0; lane < lanes; ++lane) {
         sums[lane] = Reducer::combine(sums[lane], Reducer::load(data[done + lane], center));
@@ -110,22 +116,45 @@ typename Reducer::Acc reduce_leaf(const typename Reducer::In* data, std::int64_t
   return sums[0];
 }
 
+/// Combines the leaves of a run of `count` elements and hands their values to `take`, in order.
+template <class Reducer, class Take>
+void reduce_run(const typename Reducer::In* data, std::int64_t count, std::int64_t stride,
+                typename Reducer::Acc center, Take&& take) noexcept {
+  using Acc = typename Reducer::Acc;
+  constexpr std::int64_t leaf = kLeaf<Acc>;
+  if constexpr (requires { Reducer::combine_leaves(data, count, &center); }) {
+    if (stride == 1) {
+      constexpr std::int64_t leaves = 64;
+      Acc values[leaves];
+      for (std::int64_t done = 0; done < count; done += leaves * leaf) {
+        const std::int64_t length = std::min(leaves * leaf, count - done);
+        Reducer::combine_leaves(data + done, length, values);
+        for (std::int64_t i = 0; i < ceil_div(length, leaf); ++i) take(values[i]);
+      }
+      return;
+    }
+  }
+  for (std::int64_t done = 0; done < count; done += leaf) {
+    take(reduce_leaf<Reducer>(data + done * stride, std::min(leaf, count - done), stride, center));
+  }
+}
+
 /// Reduces elements [begin, end) of `nest`.
 template <class Reducer>
 typename Reducer::Acc reduce_nest(const typename Reducer::In* data, const LoopNest<1>& nest,
                                   std::int64_t begin, std::int64_t end,
                                   typename Reducer::Acc center) noexcept {
-  constexpr std::int64_t leaf = kLeaf<typename Reducer::Acc>;
+  using Acc = typename Reducer::Acc;
   const std::int64_t stride = nest.inner_stride(0);
-  if (nest.rank() <= 1 && end - begin <= leaf) {
-    return reduce_leaf<Reducer>(data + begin * stride, end - begin, stride, center);
+  if (nest.rank() <= 1 && end - begin <= kLeaf<Acc>) {
+    Acc result = Reducer::identity();
+    reduce_run<Reducer>(data + begin * stride, end - begin, stride, center,
+                        [&](Acc value) { result = value; });
+    return result;
   }
   PairwiseTree<Reducer> tree;
   nest.run(begin, end, [&](const auto& at, std::int64_t count) {
-    const typename Reducer::In* run = data + at[0];
-    for (std::int64_t done = 0; done < count; done += leaf) {
-      tree.push(reduce_leaf<Reducer>(run + done * stride, std::min(leaf, count - done), stride, center));
-    }
+    reduce_run<Reducer>(data + at[0], count, stride, center, [&](Acc value) { tree.push(value); });
   });
   return tree.result();
 }

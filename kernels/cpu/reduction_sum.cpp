@@ -1,5 +1,6 @@
 // reduction_sum.cpp: kernels of sum, prod and mean.
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/cpu/elements.h"
@@ -21,12 +22,6 @@ inline constexpr bool kIsInexact = std::is_floating_point_v<T> || kIsComplex<T>;
 template <class T>
 using Accumulator = std::conditional_t<kIsInexact<T>, T, std::uint64_t>;
 
-/// A loop over reals as one over complex numbers: a lane is then two neighbours.
-template <class T, LanesLoop<T> DenseTable::*loop>
-void pairs_loop(const Complex<T>* data, std::int64_t rows, Complex<T>* lanes) {
-  (dense_table().*loop)(reinterpret_cast<const T*>(data), rows, reinterpret_cast<T*>(lanes));
-}
-
 template <class I, class A>
 struct Sum {
   using In = I;
@@ -38,25 +33,30 @@ struct Sum {
   }
   static Acc load(In x, Acc) noexcept { return static_cast<Acc>(x); }
   static Acc combine(Acc a, Acc b) noexcept { return a + b; }
-  static LanesLoop<float> dense_loop() noexcept
-    requires(std::is_same_v<I, float> && std::is_same_v<A, float>)
+  static void combine_leaves(const I* data, std::int64_t count, A* values) noexcept
+    requires(kIsInexact<I> && std::is_same_v<I, A>)
   {
-    return dense_table().sum_float;
+    const DenseTable& table = dense_table();
+    if constexpr (kIsComplex<I>) {
+      using Part = decltype(A::real);
+      table_loop<Part>(table.sum_leaves_complex64, table.sum_leaves_complex128)(
+          reinterpret_cast<const Part*>(data), count, reinterpret_cast<Part*>(values));
+    } else {
+      table_loop<I>(table.sum_leaves_float, table.sum_leaves_double)(data, count, values);
+    }
   }
-  static LanesLoop<double> dense_loop() noexcept
-    requires(std::is_same_v<I, double>)
+  static void combine_columns(const ColumnRows<A>& rows) noexcept
+    requires(kIsInexact<I> && std::is_same_v<I, A>)
   {
-    return dense_table().sum_double;
-  }
-  static LanesLoop<Complex<float>> dense_loop() noexcept
-    requires(std::is_same_v<I, Complex<float>>)
-  {
-    return pairs_loop<float, &DenseTable::sum_float>;
-  }
-  static LanesLoop<Complex<double>> dense_loop() noexcept
-    requires(std::is_same_v<I, Complex<double>>)
-  {
-    return pairs_loop<double, &DenseTable::sum_double>;
+    const DenseTable& table = dense_table();
+    if constexpr (kIsComplex<I>) {
+      using Part = decltype(A::real);
+      table_loop<Part>(table.sum_columns_float, table.sum_columns_double)(
+          {reinterpret_cast<const Part*>(rows.first), reinterpret_cast<const Part*>(rows.rows),
+           reinterpret_cast<Part*>(rows.result), 2 * rows.row_stride, rows.count, 2 * rows.width});
+    } else {
+      table_loop<I>(table.sum_columns_float, table.sum_columns_double)(rows);
+    }
   }
 };
 
@@ -69,6 +69,17 @@ struct Product {
   static Acc combine(Acc a, Acc b) noexcept { return a * b; }
 };
 
+/// The sum of two nans is the one or the other of them, as the compiler put the operands. Results must not
+/// depend on that, so all become the same nan.
+template <class T>
+T with_one_nan(T value) noexcept {
+  if constexpr (kIsComplex<T>) {
+    return {with_one_nan(value.real), with_one_nan(value.imag)};
+  } else {
+    return value != value ? std::numeric_limits<T>::quiet_NaN() : value;
+  }
+}
+
 /// Stores an accumulator in an output of any dtype of its kind.
 template <class Acc>
 struct SumSink {
@@ -78,7 +89,7 @@ struct SumSink {
   Acc center(std::int64_t) const noexcept { return Acc{}; }
   void store(std::int64_t at, Acc value) const noexcept {
     if constexpr (kIsInexact<Acc>) {
-      static_cast<Acc*>(output)[at] = value;
+      static_cast<Acc*>(output)[at] = with_one_nan(value);
     } else {
       store_integer(at, value);
     }
@@ -108,9 +119,10 @@ struct MeanSink {
   void store(std::int64_t at, Acc value) const noexcept {
     if constexpr (kIsComplex<Acc>) {
       using Part = decltype(value.real);
-      output[at] = {value.real / static_cast<Part>(count), value.imag / static_cast<Part>(count)};
+      output[at] =
+          with_one_nan(Acc{value.real / static_cast<Part>(count), value.imag / static_cast<Part>(count)});
     } else {
-      output[at] = value / static_cast<Acc>(count);
+      output[at] = with_one_nan(value / static_cast<Acc>(count));
     }
   }
 };
