@@ -9,6 +9,7 @@ from typing import Literal
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._inspection import finfo
 from thalweg._operations import as_floating, axes_of, halves_in_float32, number_of, require_real
 from thalweg._typing import Axis, Tensor
@@ -178,6 +179,8 @@ def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
     tensor(1000.6932)
     """
     x = as_floating("logsumexp", x)
+    if entered and (there := elsewhere(x)):
+        return there(logsumexp, x, axis, keepdims=keepdims)
     axes = axes_of("logsumexp", axis, x.ndim)
     kept = [1 if i in axes else size for i, size in enumerate(x.shape)]
     shape = kept if keepdims else [size for i, size in enumerate(x.shape) if i not in axes]

@@ -14,7 +14,7 @@ from thalweg._typing import DeviceLike, PathOrFile
 
 def engine() -> _C.Engine:
     """The engine that creation functions use in this thread or asyncio task: that of its innermost
-    `with engine:`, else the default.
+    `with engine:`, else the default. Functions of tensors use the engine of these.
 
     >>> with tw.Engine(name="mine") as mine:
     ...     tw.engine() is mine

@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._inspection import result_type
 from thalweg._interchange import from_dlpack
 from thalweg._operations import documented, require_tensor, value_of
@@ -66,7 +67,8 @@ def asarray(
     Data is copied in, so that changing the source later changes no tensor. copy=False of a tensor is that
     tensor; of an array it aliases the bytes as from_dlpack does, or raises ValueError where it cannot.
 
-    Tensors in lists are stacked, without waiting for them.
+    Tensors in lists are stacked, without waiting for them; numbers beside them go to the device and the
+    engine of the first one.
 
     Array API standard, creation functions.
 
@@ -86,23 +88,30 @@ def asarray(
         result = _C.from_nested(obj, dtype=dtype, device=device)
         if result is not None:
             return result
-        if _holds_tensor(obj):
-            stacked = _stack(obj, device)
+        if (tensor := _tensor_in(obj)) is not None:
+            if entered and (there := elsewhere(tensor)):
+                return there(asarray, obj, dtype=dtype, device=device, copy=copy)
+            stacked = _stack(obj, device, tensor.device)
             return stacked if dtype is None else astype(stacked, dtype, copy=False)
         obj = _C.array_of_mixed("asarray", obj)
     result = _copy_of_array(obj, device)
     return result if dtype is None or result.dtype == dtype else _astype(result, dtype=dtype)
 
 
-def _holds_tensor(obj: Any) -> bool:
+def _tensor_in(obj: Any) -> Tensor | None:
+    """The first tensor in nested lists."""
     if isinstance(obj, (list, tuple)):
-        return builtins.any([_holds_tensor(each) for each in obj])
-    return isinstance(obj, Tensor)
+        return next((found for each in obj if (found := _tensor_in(each)) is not None), None)
+    return obj if isinstance(obj, Tensor) else None
 
 
-def _stack(lists: Any, device: Any) -> Tensor:
-    """Nested lists with tensors among them, joined without waiting for one."""
-    parts = [asarray(each, device=device) for each in lists]
+def _stack(lists: Any, device: Any, beside: Any) -> Tensor:
+    """Nested lists with tensors among them, joined without waiting for one; without a device, numbers go to
+    the device beside."""
+    stay = [device is not None or _tensor_in(each) is not None for each in lists]
+    parts = [
+        asarray(each, device=device if stays else beside) for each, stays in zip(lists, stay, strict=True)
+    ]
     for each in parts:
         if each.shape != parts[0].shape:
             raise _C.ShapeError(f"asarray: shapes {parts[0].shape} and {each.shape} in one list differ")
@@ -273,7 +282,7 @@ def _is_integer(number: Any) -> bool:
 
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """As empty, with the shape, dtype and device of x. Raises DTypeError for an x that is no tensor.
+    """As empty, with the shape, dtype, device and engine of x. Raises DTypeError for an x that is no tensor.
 
     Array API standard, creation functions.
 
@@ -281,6 +290,8 @@ def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLi
     thalweg.int16
     """
     x = require_tensor("empty_like", x)
+    if entered and (there := elsewhere(x)):
+        return there(empty_like, x, dtype=dtype, device=device)
     return _empty(
         shape=x.shape,
         dtype=x.dtype if dtype is None else dtype,
@@ -289,7 +300,7 @@ def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLi
 
 
 def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """As zeros, with the shape, dtype and device of x. Raises DTypeError for an x that is no tensor.
+    """As zeros, with the shape, dtype, device and engine of x. Raises DTypeError for an x that is no tensor.
 
     Array API standard, creation functions.
 
@@ -301,7 +312,7 @@ def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLi
 
 
 def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """As ones, with the shape, dtype and device of x. Raises DTypeError for an x that is no tensor.
+    """As ones, with the shape, dtype, device and engine of x. Raises DTypeError for an x that is no tensor.
 
     Array API standard, creation functions.
 
@@ -315,7 +326,7 @@ def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLik
 def full_like(
     x: Tensor, /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """As full, with the shape, dtype and device of x and with the same errors as it raises.
+    """As full, with the shape, dtype, device and engine of x and with the same errors as it raises.
 
     Array API standard, creation functions.
 
@@ -323,7 +334,13 @@ def full_like(
     tensor([7., 7.])
     """
     x = require_tensor("full_like", x)
+    if entered and (there := elsewhere(x)):
+        return there(full_like, x, fill_value, dtype=dtype, device=device)
     if isinstance(fill_value, Tensor):
+        if entered and elsewhere(fill_value):
+            raise _C.EngineError(
+                "full_like: fill_value belongs to another engine than x; pass its value, fill_value.item()"
+            )
         dtype = x.dtype if dtype is None else dtype
         device = x.device if device is None else device
         return _full_of_tensor("full_like", x.shape, fill_value, dtype, device)
@@ -468,6 +485,8 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 def _triangle(name: str, keeps: _C.Operation, x: Tensor, k: int) -> Tensor:
     if require_tensor(name, x).ndim < 2:
         raise _C.ShapeError(f"{name}: needs at least 2 dimensions, shape {x.shape} has {x.ndim}")
+    if entered and (there := elsewhere(x)):
+        return there(_triangle, name, keeps, x, k)
     height, width = x.shape[-2:]
     k = max(-height, min(operator.index(k), width))
     diagonal = arange(k, height + k, device=x.device)

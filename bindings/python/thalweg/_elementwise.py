@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._operations import documented, require_tensor
 from thalweg._typing import Operand, Tensor
 
@@ -330,6 +331,8 @@ def imag(x: Tensor, /) -> Tensor:
     """
     if require_tensor("imag", x).dtype.kind == "complex floating":
         return _imag(x)
+    if entered and (there := elsewhere(x)):
+        return there(imag, x)
     return _full(shape=x.shape, value=0, dtype=x.dtype, device=x.device)
 
 

@@ -15,7 +15,8 @@ _reshape = op("reshape")
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the bytes of an object with __dlpack__, without a copy unless copy is True.
+    """A tensor over the bytes of an object with __dlpack__, without a copy unless copy is True. It belongs to
+    the current engine, also where the object is a tensor of another one.
 
     The source must not be changed while the tensor is in use: operations that have not run yet would see the
     change. Raises DTypeError for elements that have no dtype here, DeviceError for a device that is not

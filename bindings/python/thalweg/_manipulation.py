@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._operations import axis_of, documented, is_index, require_tensor, shape_of
 from thalweg._typing import Any, Axis, Operand, Shape, Tensor
 
@@ -38,7 +39,14 @@ def _tensors(name: str, arrays: Sequence[Operand], axis: object) -> list[Tensor]
         arrays = builtins.list(arrays)
     if not isinstance(arrays, (list, tuple)):
         raise _C.DTypeError(f"{name}: expected a list or tuple of tensors, not {type(arrays).__name__}")
-    return [_C.from_buffer(each) if _is_array(each) else require_tensor(name, each) for each in arrays]
+    first = next((each for each in arrays if isinstance(each, Tensor)), None)
+    if entered and (there := elsewhere(first)):
+        return there(_tensors, name, arrays, axis)
+    device = None if first is None else first.device
+    return [
+        _C.from_buffer(each, device=device) if _is_array(each) else require_tensor(name, each)
+        for each in arrays
+    ]
 
 
 def _is_array(x: object) -> bool:
@@ -279,6 +287,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     (tensor([1, 1, 2, 2]), tensor([1, 1, 1, 2]))
     """
     x = require_tensor("repeat", x)
+    if entered and (there := elsewhere(x)):
+        return there(repeat, x, repeats, axis=axis)
     if axis is None:
         x, axis = _reshape(x, shape=-1), 0
     axis = axis_of("repeat", axis, x.ndim)
@@ -298,7 +308,7 @@ def _repeat_evenly(x: Tensor, repeats: int, axis: int) -> Tensor:
 def _counts_of(repeats: Any, x: Tensor, axis: int) -> Tensor:
     """A number for each element of x along the axis, as int64."""
     if isinstance(repeats, (list, tuple)):
-        repeats = _C.from_nested(repeats, device=x.device) if repeats else _arange(start=0, stop=0, step=1)
+        repeats = _C.from_nested(repeats, dtype=None if repeats else "int64", device=x.device)
     require_tensor("repeat", repeats)
     if "integer" not in repeats.dtype.kind:
         raise _C.DTypeError(f"repeat: repeats must have an integer dtype, not {repeats.dtype}")
@@ -354,6 +364,8 @@ def take(x: Tensor, indices: Tensor | Sequence[int], /, axis: int | None = None)
     tensor([[3, 1],
             [6, 4]])
     """
+    if entered and not isinstance(indices, Tensor) and (there := elsewhere(x)):
+        return there(take, x, indices, axis=axis)
     if isinstance(indices, (list, tuple)):
         device = require_tensor("take", x).device
         nested = _C.from_nested(indices, dtype=None if indices else "int64", device=device)

@@ -8,6 +8,7 @@ import operator
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._inspection import finfo
 from thalweg._manipulation import broadcast_shapes
 from thalweg._operations import (
@@ -96,6 +97,8 @@ def one_hot(x: Tensor, /, num_classes: int, *, dtype: DTypeLike | None = None) -
     count = operator.index(num_classes)
     if count < 0:
         raise _C.ValueError(f"one_hot: num_classes is {count}; it must not be negative")
+    if entered and (there := elsewhere(x)):
+        return there(one_hot, x, count, dtype=dtype)
     classes = _arange(start=0, stop=count, step=1, dtype="int64", device=x.device)
     return _astype(_equal(_expand_dims(x, axis=x.ndim), classes), dtype="int64" if dtype is None else dtype)
 
@@ -117,6 +120,8 @@ def dropout(
     p = _probability("dropout", "p", p)
     if not training or p == 0:
         return x[...]
+    if entered and (there := elsewhere(x)):
+        return there(dropout, x, p, generator=generator)
     kept = uniform(x.shape, dtype="float32", device=x.device, generator=generator) >= p
     return _where(kept, x / (1 - p) if p < 1 else x, 0)
 
@@ -171,15 +176,22 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         scores = _masked(name, scores, attn_mask, shape)
     if is_causal:
-        rows = _arange(start=0, stop=shape[-2], step=1, device=query.device)
-        columns = _arange(start=0, stop=shape[-1], step=1, device=query.device)
-        scores = _where(_expand_dims(rows, axis=1) >= columns, scores, -math.inf)
+        scores = _causal(scores, shape)
     if scores.size == 0:
         return _matmul(scores, value)
     weights = _weights(scores)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p, generator=generator)
     return _matmul(weights, value)
+
+
+def _causal(scores: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The scores, and -inf where a key comes after the query."""
+    if entered and (there := elsewhere(scores)):
+        return there(_causal, scores, shape)
+    rows = _arange(start=0, stop=shape[-2], step=1, device=scores.device)
+    columns = _arange(start=0, stop=shape[-1], step=1, device=scores.device)
+    return _where(_expand_dims(rows, axis=1) >= columns, scores, -math.inf)
 
 
 def _weights(scores: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._operations import is_index, require_tensor, value_of
 from thalweg._typing import Any, Scalar, Tensor
 
@@ -61,6 +62,8 @@ def pad(
 
 def pad_constant(x: Tensor, widths: Sequence[tuple[int, int]], value: Scalar) -> Tensor:
     """x within elements of one value; a pair (before, behind) for each axis."""
+    if entered and (there := elsewhere(x)):
+        return there(pad_constant, x, widths, value)
     shape = [size + sum(ends) for size, ends in zip(x.shape, widths, strict=True)]
     result = _full(shape=shape, value=value, dtype=x.dtype, device=x.device)
     inside = tuple(slice(before, before + size) for (before, _), size in zip(widths, x.shape, strict=True))
@@ -72,6 +75,8 @@ def _repeated(x: Tensor, axis: int, before: int, behind: int, mode: str) -> Tens
     size = x.shape[axis]
     if size == 0:
         raise _C.ValueError(f"pad: axis {axis} of shape {x.shape} has no element for mode {mode!r} to repeat")
+    if entered and (there := elsewhere(x)):
+        return there(_repeated, x, axis, before, behind, mode)
     places = _arange(start=-before, stop=size + behind, step=1, device=x.device)
     return _take(x, _PLACES[mode](places, size), axis=axis)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._inspection import iinfo
 from thalweg._operations import as_floating, halves_in_float32, require_real
 from thalweg._typing import Any, Shape, Tensor
@@ -146,6 +147,8 @@ def _avg_pool(
     count_include_pad: bool,
 ) -> Tensor:
     x = as_floating(name, x)
+    if entered and (there := elsewhere(x)):
+        return there(_avg_pool, name, rank, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
     padding, windows = _pool_windows(name, rank, x, kernel_size, stride, padding, 1, ceil_mode)
     sums = _reduced(x, rank, windows, 0, _sum)
     for axis in range(rank):

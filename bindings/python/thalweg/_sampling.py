@@ -9,6 +9,7 @@ import operator
 
 from thalweg import _C
 from thalweg._C import Generator, op
+from thalweg._engines import elsewhere, entered
 from thalweg._operations import (
     as_floating,
     axis_of,
@@ -54,6 +55,8 @@ def bernoulli(
     tensor([[False,  True,  True],
             [False,  True,  True]])
     """
+    if entered and (there := elsewhere(p)):
+        return there(bernoulli, p, shape, dtype=dtype, device=device, generator=generator)
     if isinstance(p, Tensor):
         p = as_floating("bernoulli", p)
         device = _device_beside("bernoulli", p, device)
@@ -184,6 +187,8 @@ def permutation(
     >>> tw.permutation(5, generator=tw.Generator(7))
     tensor([4, 1, 0, 2, 3])
     """
+    if entered and (there := elsewhere(x)):
+        return there(permutation, x, axis, generator=generator)
     if isinstance(x, Tensor):
         if x.ndim == 0:
             raise _C.ShapeError("permutation: a 0-d tensor has no axis to permute")
@@ -237,6 +242,8 @@ def choice(
     tensor([1.5000, 0.5000, 1.5000, 1.5000, 0.5000, 1.5000])
     """
     name = "choice"
+    if entered and (there := elsewhere(a if isinstance(a, Tensor) else p)):
+        return there(choice, a, shape, replace=replace, p=p, axis=axis, device=device, generator=generator)
     if isinstance(a, Tensor):
         if a.ndim == 0:
             raise _C.ShapeError(f"{name}: a 0-d tensor has no axis to choose from")

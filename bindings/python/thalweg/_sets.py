@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._inspection import result_type
 from thalweg._operations import require_tensor
 from thalweg._typing import Operand, Tensor
@@ -69,6 +70,8 @@ def unique_values(x: Tensor, /) -> Tensor:
     >>> tw.unique_values(tw.asarray([[3, 1], [3, 2]]))
     tensor([1, 2, 3])
     """
+    if entered and (there := elsewhere(x)):
+        return there(unique_values, x)
     ordered = _sorted(_flat("unique_values", x))
     return ordered[_run_starts(ordered)]
 
@@ -82,6 +85,8 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     >>> values, counts
     (tensor([1, 3]), tensor([1, 2]))
     """
+    if entered and (there := elsewhere(x)):
+        return there(unique_counts, x)
     ordered = _sorted(_flat("unique_counts", x))
     places = _places(_run_starts(ordered))
     return UniqueCounts(_take(ordered, places, axis=0), _run_lengths(places, x.size))
@@ -164,6 +169,8 @@ def _run_lengths(places: Tensor, size: int) -> Tensor:
 
 
 def _unique(name: str, x: Tensor) -> UniqueAll:
+    if entered and (there := elsewhere(x)):
+        return there(_unique, name, x)
     flat = _flat(name, x)
     order = _order(flat)
     ordered = _take(flat, order, axis=0)
@@ -186,6 +193,8 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
     >>> tw.isin(tw.asarray([1, 2, 3, 4]), tw.asarray([4, 2]))
     tensor([False,  True, False,  True])
     """
+    if entered and (there := elsewhere(x1 if isinstance(x1, Tensor) else x2)):
+        return there(isin, x1, x2, invert=invert)
     found = _isin(*_as_tensors("isin", x1, x2))
     return _logical_not(found) if invert else found
 

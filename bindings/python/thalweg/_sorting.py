@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from thalweg import _C
 from thalweg._C import op
+from thalweg._engines import elsewhere, entered
 from thalweg._operations import axis_of, documented, is_index, require_broadcast, require_tensor
 from thalweg._typing import Operand, Tensor
 
@@ -99,6 +100,8 @@ def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, axis: int = -
     """
     name = "put_along_axis"
     x, indices = require_tensor(name, x), require_tensor(name, indices)
+    if entered and (there := elsewhere(x)):
+        return there(put_along_axis, x, indices, values, axis=axis)
     axis = axis_of(name, axis, x.ndim)
     if "integer" not in indices.dtype.kind:
         raise _C.DTypeError(f"{name}: indices must have an integer dtype, not {indices.dtype}")

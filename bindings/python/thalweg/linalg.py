@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from thalweg import _C
 from thalweg._C import LinAlgError, op
+from thalweg._engines import elsewhere, entered
 from thalweg._inspection import finfo
 from thalweg._linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from thalweg._operations import axis_of, documented, halves_in_float32, require_tensor
@@ -306,6 +307,8 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     except TypeError:
         raise _C.DTypeError(f"matrix_power: n must be an int, not {type(n).__name__}") from None
     if n == 0:
+        if entered and (there := elsewhere(x)):
+            return there(matrix_power, x, 0)
         identity = _eye(n_rows=rows, dtype=x.dtype, device=x.device)
         return _broadcast_to(identity, shape=x.shape)
     square, n = (_inv(x), -n) if n < 0 else (x, n)
