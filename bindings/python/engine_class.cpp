@@ -395,6 +395,9 @@ another option and ValueError or DTypeError for a value that it does not take.
         remember_main_thread();
       },
       "Forgets threads that a forked child does not have, and knows its own as the main one.");
+  module.attr("_entered_engines") = entered_engines();
+  module.def("_engine_elsewhere", engine_elsewhere, py::arg("object"), py::pos_only(),
+             "The engine of a tensor that is not of the current engine, else None.");
   module.def("_before_fork", settle_before_fork,
              "Waits for what is in flight with the interpreter lock released, which os.fork itself keeps.");
   module.def(

@@ -18,6 +18,7 @@
 #include "errors.h"
 #include "parallelism.h"
 #include "sites.h"
+#include "tensor_object.h"
 #include "test_operators.h"
 
 namespace thalweg::python {
@@ -253,7 +254,21 @@ std::shared_ptr<EngineHandle> current_engine_handle() {
   return handle;
 }
 
+py::list entered_engines() {
+  static PyObject* const list = PyList_New(0);  // leaked, as all that is process-wide
+  return py::reinterpret_borrow<py::list>(list);
+}
+
+std::shared_ptr<EngineHandle> engine_elsewhere(py::handle object) {
+  if (!is_tensor(object.ptr())) return nullptr;
+  Engine& engine = tensor_of(object.ptr()).engine();
+  if (&engine == &current_engine() || engine.is_shut_down()) return nullptr;
+  return std::make_shared<EngineHandle>(engine);
+}
+
 void enter_engine(std::shared_ptr<EngineHandle> engine) {
+  py::list entered = entered_engines();
+  if (entered.empty()) entered.append(true);
   set_current_scope(std::make_shared<const Scope>(Scope{std::move(engine), current_scope()}));
 }
 

@@ -64,6 +64,7 @@ inline const Op& builtin(const Engine& engine, Builtin which) {
 class EngineHandle {
  public:
   EngineHandle(EngineOptions options, bool test_operators);
+  explicit EngineHandle(Engine& engine) noexcept : engine_(&engine) {}
   EngineHandle(const EngineHandle&) = delete;
   EngineHandle& operator=(const EngineHandle&) = delete;
 
@@ -78,6 +79,12 @@ class EngineHandle {
 /// asyncio task, else the default one, which is made on first use from the environment.
 Engine& current_engine();
 std::shared_ptr<EngineHandle> current_engine_handle();
+
+/// Empty until the first `with engine:`, for a look that costs Python nothing: until then all tensors are of
+/// the default engine.
+py::list entered_engines();
+/// The engine of a tensor if it is open and not the current one, else nullptr.
+std::shared_ptr<EngineHandle> engine_elsewhere(py::handle object);
 
 /// Enter and leave `with engine:`.
 void enter_engine(std::shared_ptr<EngineHandle> engine);

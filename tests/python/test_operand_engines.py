@@ -428,18 +428,6 @@ def test_to_ask_for_the_engine_issues_nothing(second_engine):
         tw.triu(tw.reshape(x, (1, 3)))
 
 
-def test_closed_engines_are_forgotten():
-    for _ in range(3):
-        with tw.Engine() as engine:
-            pass
-        engine.close()
-    with tw.Engine() as last:
-        pass
-    assert last in _engines.entered
-    assert engine not in _engines.entered
-    last.close()
-
-
 def test_failures_are_not_waited_for():
     """A constant beside a tensor does not depend on its value."""
     engine = tw.Engine(test_operators=True, mode="threaded")

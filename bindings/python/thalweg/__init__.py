@@ -47,7 +47,6 @@ from thalweg._einsum import *
 from thalweg._einsum import __all__ as _einsum_all
 from thalweg._elementwise import *
 from thalweg._elementwise import __all__ as _elementwise_all
-from thalweg._engines import watch as _watch_engines
 from thalweg._inspection import *
 from thalweg._inspection import __all__ as _inspection_all
 from thalweg._interchange import *
@@ -88,7 +87,6 @@ __version__: str = _C.__version__
 _C._set_package_directory(_os.path.dirname(__file__) + _os.sep)
 _add_methods()
 _watch_einops()
-_watch_engines()
 _atexit.register(_C._at_exit)
 _os.register_at_fork(before=_C._before_fork, after_in_child=_C._after_fork_in_child)
 
