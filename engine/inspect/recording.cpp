@@ -61,6 +61,8 @@ Records take_records(Engine::Impl& impl, std::uint64_t end) {
   });
   std::move(late, impl.records.end(), std::back_inserter(taken));
   impl.records.erase(late, impl.records.end());
+  // Left over from a recording whose end was interrupted.
+  std::erase_if(taken, [&](const auto& record) { return record->id < impl.recording_since; });
   return taken;
 }
 
@@ -75,6 +77,7 @@ void Engine::start_recording() {
       throw EngineError("start_recording: a recording is on already; stop it before starting another");
     }
     impl_->recording = true;
+    impl_->recording_since = impl_->constructor.next_id();
     std::erase_if(impl_->records, [](const auto& record) { return is_over(*record); });
   }
   const HostRelease release(impl_->options.hooks);
@@ -96,7 +99,12 @@ void Engine::stop_recording(std::ostream& out) {
     end = impl_->constructor.next_id();
   }
   const HostRelease release(impl_->options.hooks);
-  drain();
+  try {
+    drain();
+  } catch (const Interrupted&) {
+    keep_all_names(*impl_, false);
+    throw;
+  }
   Records records = take_records(*impl_, end);
   std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
   GraphDump dump;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -45,6 +46,7 @@ struct Engine::Impl {
   // Recording; see inspect/graph_dump.h.
   std::mutex record_lock;
   bool recording = false;
+  std::uint64_t recording_since = 0;  // the first id
   std::vector<std::unique_ptr<OperatorRecord>> records;
 };
 

@@ -425,6 +425,7 @@ BLOCKED = {
     "drain": ("engine.drain()", ""),
     "close": ("engine.close()", ""),
     "set_num_threads": ("engine.set_num_threads(3)", ""),
+    "stop_recording": ("(engine.start_recording(), tw.ones(2), engine.stop_recording())", ""),
 }
 
 
