@@ -13,6 +13,7 @@ void register_gamma_kernel(KernelRegistry& registry);
 void register_reduction_kernels(KernelRegistry& registry);
 void register_linear_algebra_kernels(KernelRegistry& registry);
 void register_convolution_kernels(KernelRegistry& registry);
+void register_normalization_kernels(KernelRegistry& registry);
 void register_factorization_kernels(KernelRegistry& registry);
 void register_spectrum_kernels(KernelRegistry& registry);
 void register_manipulation_kernels(KernelRegistry& registry);
