@@ -1,4 +1,4 @@
-# _activations.py: functions between the layers of a neural network, composed of other operators.
+# _activations.py: functions between the layers of a neural network.
 """Activation functions. Floating dtypes keep their dtype (float16 and bfloat16 are computed in float32 and
 rounded once), bool and integers are computed as float64, complex dtypes raise DTypeError. Nothing waits."""
 
