@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/half.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/matrix_batch.h"
+#include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/normalization_table.h"
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/scratch.h"
@@ -35,8 +35,12 @@ constexpr std::int64_t kBlock = 4096;
 constexpr std::int64_t kLongRow = 8 * kBlock;
 /// Elements of rows that one parallel chunk takes, at least.
 constexpr std::int64_t kRowsChunk = 8192;
-/// Rows that are gathered together where neighbours belong to different rows.
-constexpr std::int64_t kColumns = 16;
+/// Where neighbours belong to different rows: columns that are looked at together, so many that all their
+/// elements stay in cache and yet few pages are seen, and elements of each that one loop sums.
+constexpr std::int64_t kLeastColumns = 64;
+constexpr std::int64_t kMostColumns = 512;
+constexpr std::int64_t kColumnsElements = 32768;
+constexpr std::int64_t kColumnBlock = 256;
 
 /// A row, cut into blocks.
 template <class T>
@@ -97,6 +101,73 @@ void for_each_row(const KernelContext& ctx, std::int64_t count, std::int64_t len
   });
 }
 
+/// Neighbouring columns, cut into blocks of rows.
+template <class T>
+class Columns {
+ public:
+  /// With a context, its threads share the blocks.
+  Columns(std::int64_t length, std::int64_t step, std::int64_t most, const KernelContext* ctx)
+      : length_(length),
+        step_(step),
+        blocks_(ceil_div(length, kColumnBlock)),
+        ctx_(ctx),
+        parts_(blocks_ * most),
+        first_(most),
+        second_(most) {}
+
+  std::int64_t step() const noexcept { return step_; }
+  std::int64_t count() const noexcept { return count_; }
+  void set_count(std::int64_t count) noexcept { count_ = count; }
+
+  /// Calls `body(first element, rows, block)` for every block.
+  template <class Body>
+  void for_each(Body body) const {
+    const auto run = [&](std::int64_t block) {
+      const std::int64_t row = block * kColumnBlock;
+      body(row * step_, std::min(kColumnBlock, length_ - row), block);
+    };
+    if (ctx_ != nullptr) return ctx_->parallel_for(blocks_, run);
+    for (std::int64_t block = 0; block < blocks_; ++block) run(block);
+  }
+  /// The largest result for each column of `body(first element, rows, results of that block)`.
+  template <class Body>
+  const T* largest(Body body) {
+    reduce(-std::numeric_limits<T>::infinity(), body);
+    for (std::int64_t i = 0; i < count_; ++i) {
+      first_[i] = parts_[i];
+      for (std::int64_t block = 1; block < blocks_; ++block) {
+        first_[i] = std::max(first_[i], parts_[block * count_ + i]);
+      }
+    }
+    return first_.get();
+  }
+  /// `convert(sum)` of the results for each column.
+  template <class Body, class Convert>
+  const T* sum(Body body, Convert convert) {
+    reduce(T(0), body);
+    for (std::int64_t i = 0; i < count_; ++i) {
+      double total = 0;
+      for (std::int64_t block = 0; block < blocks_; ++block) total += parts_[block * count_ + i];
+      second_[i] = static_cast<T>(convert(total));
+    }
+    return second_.get();
+  }
+
+ private:
+  template <class Body>
+  void reduce(T start, Body body) {
+    std::fill_n(parts_.get(), blocks_ * count_, start);
+    for_each([&](std::int64_t at, std::int64_t rows, std::int64_t block) {
+      body(at, rows, parts_.get() + block * count_);
+    });
+  }
+
+  std::int64_t length_, step_, blocks_;
+  std::int64_t count_ = 0;
+  const KernelContext* ctx_;
+  Scratch<T> parts_, first_, second_;
+};
+
 struct Softmax {
   /// exp(x - largest) over its sum. A nan, or infinity - infinity, makes the sum nan and so all of the row.
   template <class T>
@@ -108,6 +179,22 @@ struct Softmax {
     const T factor = static_cast<T>(1 / sum);
     row.for_each([&](std::int64_t at, std::int64_t n) {
       loops.normalize(out + at, T(0), factor, nullptr, nullptr, out + at, n);
+    });
+  }
+  template <class T>
+  static void apply(Columns<T>& columns, const T* in, T* out) {
+    const RowLoops<T>& loops = normalization_table();
+    const std::int64_t step = columns.step();
+    const std::int64_t count = columns.count();
+    const T* shifts = columns.largest([&](std::int64_t at, std::int64_t rows, T* best) {
+      loops.largest_down(in + at, rows, step, best, count);
+    });
+    const T* factors =
+        columns.sum([&](std::int64_t at, std::int64_t rows,
+                        T* sums) { loops.exp_down(in + at, rows, step, shifts, out + at, sums, count); },
+                    [](double sum) { return 1 / sum; });
+    columns.for_each([&](std::int64_t at, std::int64_t rows, std::int64_t) {
+      loops.scale_down(out + at, rows, step, factors, count);
     });
   }
 };
@@ -123,40 +210,48 @@ struct LogSoftmax {
     row.for_each(
         [&](std::int64_t at, std::int64_t n) { loops.subtract(in + at, shift, further, out + at, n); });
   }
+  template <class T>
+  static void apply(Columns<T>& columns, const T* in, T* out) {
+    const RowLoops<T>& loops = normalization_table();
+    const std::int64_t step = columns.step();
+    const std::int64_t count = columns.count();
+    const T* shifts = columns.largest([&](std::int64_t at, std::int64_t rows, T* best) {
+      loops.largest_down(in + at, rows, step, best, count);
+    });
+    const T* further =
+        columns.sum([&](std::int64_t at, std::int64_t rows,
+                        T* sums) { loops.exp_down(in + at, rows, step, shifts, nullptr, sums, count); },
+                    [](double sum) { return std::log(sum); });
+    columns.for_each([&](std::int64_t at, std::int64_t rows, std::int64_t) {
+      loops.subtract_down(in + at, rows, step, shifts, further, out + at, count);
+    });
+  }
 };
 
-/// Rows across the innermost axes: some of them at a time are gathered, and put back.
+/// Calls `Function::apply` for all columns: an axis of `length` with axes of `inner` elements inside it.
 template <class T, class Function>
 void run_columns(const KernelContext& ctx, std::int64_t outer, std::int64_t length, std::int64_t inner) {
   const T* in = ctx.input(0).as<const T>();
   T* out = ctx.output().as<T>();
-  const std::int64_t parts = ceil_div(inner, kColumns);
-  const auto run = [&](Row<T>& row, T* rows, std::int64_t i) {
-    const std::int64_t column = i % parts * kColumns;
-    const std::int64_t columns = std::min(kColumns, inner - column);
-    const std::int64_t start = i / parts * length * inner + column;
-    row.for_each([&](std::int64_t at, std::int64_t n) {
-      copy_matrix<T>({in + start + at * inner, columns, n, 1, inner}, {rows + at, columns, n, length, 1});
-    });
-    for (std::int64_t j = 0; j < columns; ++j) Function::apply(row, rows + j * length, rows + j * length);
-    row.for_each([&](std::int64_t at, std::int64_t n) {
-      copy_matrix<T>({rows + at, columns, n, length, 1}, {out + start + at * inner, columns, n, 1, inner});
-    });
-  };
+  const std::int64_t fitting = kColumnsElements / length / kLeastColumns * kLeastColumns;
+  const std::int64_t width = std::min(inner, std::clamp(fitting, kLeastColumns, kMostColumns));
+  const std::int64_t parts = ceil_div(inner, width);
   const std::int64_t count = outer * parts;
+  const auto run = [&](Columns<T>& columns, std::int64_t i) {
+    const std::int64_t column = i % parts * width;
+    columns.set_count(std::min(width, inner - column));
+    const std::int64_t start = i / parts * length * inner + column;
+    Function::apply(columns, in + start, out + start);
+  };
   if (length > kLongRow) {
-    Scratch<T> rows(length * std::min(inner, kColumns));
-    Row<T> row(length, &ctx);
-    for (std::int64_t i = 0; i < count; ++i) run(row, rows.get(), i);
+    Columns<T> columns(length, inner, width, &ctx);
+    for (std::int64_t i = 0; i < count; ++i) run(columns, i);
     return;
   }
-  const std::int64_t group = std::max<std::int64_t>(1, kRowsChunk / (length * std::min(inner, kColumns)));
+  const std::int64_t group = std::max<std::int64_t>(1, kRowsChunk / (length * width));
   ctx.parallel_for(ceil_div(count, group), [&](std::int64_t chunk) {
-    Scratch<T> rows(length * std::min(inner, kColumns));
-    Row<T> row(length, nullptr);
-    for (std::int64_t i = chunk * group; i < std::min(count, (chunk + 1) * group); ++i) {
-      run(row, rows.get(), i);
-    }
+    Columns<T> columns(length, inner, width, nullptr);
+    for (std::int64_t i = chunk * group; i < std::min(count, (chunk + 1) * group); ++i) run(columns, i);
   });
 }
 

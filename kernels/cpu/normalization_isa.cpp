@@ -99,6 +99,16 @@ struct Rows {
   using Vector = typename Lanes::Vector;
   static constexpr T kLowest = -static_cast<T>(__builtin_inff());
 
+  /// So many elements, a register's worth at most.
+  static THALWEG_HD Vector take(const T* data, int64_t part) {
+    if (part == Lanes::width) return load<Lanes>(data);
+    return gather<Lanes>(reinterpret_cast<const char*>(data), sizeof(T), part);
+  }
+  static THALWEG_HD void put(T* data, int64_t part, Vector x) {
+    if (part == Lanes::width) return store<Lanes>(data, x);
+    scatter<Lanes>(reinterpret_cast<char*>(data), sizeof(T), part, x);
+  }
+
   static T largest(const T* in, int64_t count) {
     return reduce<Lanes, Largest>(in, count, kLowest, kLowest, [](Vector x, int64_t, int64_t) { return x; });
   }
@@ -107,11 +117,7 @@ struct Rows {
     const Vector shifts = Lanes::splat(shift);
     return reduce<Lanes, Sum>(in, count, 0, kLowest, [&](Vector x, int64_t at, int64_t part) {
       const Vector power = Exp::of(x - shifts);
-      if (part == Lanes::width) {
-        store<Lanes>(out + at, power);
-      } else {
-        scatter<Lanes>(reinterpret_cast<char*>(out + at), sizeof(T), part, power);
-      }
+      put(out + at, part, power);
       return power;
     });
   }
@@ -126,6 +132,46 @@ struct Rows {
     const Vector shifts = Lanes::splat(shift);
     const Vector others = Lanes::splat(further);
     map<Lanes>(in, out, count, [&](Vector x, int64_t, int64_t) { return (x - shifts) - others; });
+  }
+
+  /// `body(row * step + column, column, elements)` for every register of every row.
+  template <class Body>
+  static THALWEG_HD void for_each(int64_t rows, int64_t step, int64_t count, Body body) {
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t column = 0;
+      for (; column + Lanes::width <= count; column += Lanes::width) {
+        body(row * step + column, column, int64_t{Lanes::width});
+      }
+      if (column < count) body(row * step + column, column, count - column);
+    }
+  }
+
+  static void largest_down(const T* in, int64_t rows, int64_t step, T* best, int64_t count) {
+    for_each(rows, step, count, [&](int64_t at, int64_t column, int64_t part) {
+      put(best + column, part, Largest::combine(take(best + column, part), take(in + at, part)));
+    });
+  }
+
+  static void exp_down(const T* in, int64_t rows, int64_t step, const T* shifts, T* out, T* sums,
+                       int64_t count) {
+    for_each(rows, step, count, [&](int64_t at, int64_t column, int64_t part) {
+      const Vector power = Exp::of(take(in + at, part) - take(shifts + column, part));
+      if (out != nullptr) put(out + at, part, power);
+      put(sums + column, part, take(sums + column, part) + power);
+    });
+  }
+
+  static void subtract_down(const T* in, int64_t rows, int64_t step, const T* shifts, const T* further,
+                            T* out, int64_t count) {
+    for_each(rows, step, count, [&](int64_t at, int64_t column, int64_t part) {
+      put(out + at, part, (take(in + at, part) - take(shifts + column, part)) - take(further + column, part));
+    });
+  }
+
+  static void scale_down(T* data, int64_t rows, int64_t step, const T* factors, int64_t count) {
+    for_each(rows, step, count, [&](int64_t at, int64_t column, int64_t part) {
+      put(data + at, part, take(data + at, part) * take(factors + column, part));
+    });
   }
 
   static T sum(const T* in, int64_t count) {
@@ -144,23 +190,20 @@ struct Rows {
                         int64_t count) {
     const Vector means = Lanes::splat(mean);
     const Vector factors = Lanes::splat(factor);
-    const auto parameter = [](const T* data, int64_t at, int64_t part) {
-      if (part == Lanes::width) return load<Lanes>(data + at);
-      return gather<Lanes>(reinterpret_cast<const char*>(data + at), sizeof(T), part);
-    };
     const auto unscaled = [&](Vector x, int64_t, int64_t) { return (x - means) * factors; };
     if (weight == nullptr) return map<Lanes>(in, out, count, unscaled);
     const auto scaled = [&](Vector x, int64_t at, int64_t part) {
-      return unscaled(x, at, part) * parameter(weight, at, part);
+      return unscaled(x, at, part) * take(weight + at, part);
     };
     if (bias == nullptr) return map<Lanes>(in, out, count, scaled);
     map<Lanes>(in, out, count, [&](Vector x, int64_t at, int64_t part) {
-      return scaled(x, at, part) + parameter(bias, at, part);
+      return scaled(x, at, part) + take(bias + at, part);
     });
   }
 
   static void fill(RowLoops<T>& loops) {
-    loops = {largest, exp, exp_sum, subtract, sum, square_sum, normalize};
+    loops = {largest,  exp,           exp_sum,    subtract,   sum,      largest_down,
+             exp_down, subtract_down, scale_down, square_sum, normalize};
   }
 };
 

@@ -22,6 +22,14 @@ struct RowLoops {
   /// out = (in - shift) - further.
   void (*subtract)(const T* in, T shift, T further, T* out, int64_t count);
   T (*sum)(const T* in, int64_t count);
+  // The same down `count` columns: rows are `step` apart in `in` and `out`, and each column has its own
+  // numbers. Results are combined with what is in `best` and `sums`; a null `out` takes no values.
+  void (*largest_down)(const T* in, int64_t rows, int64_t step, T* best, int64_t count);
+  void (*exp_down)(const T* in, int64_t rows, int64_t step, const T* shifts, T* out, T* sums, int64_t count);
+  void (*subtract_down)(const T* in, int64_t rows, int64_t step, const T* shifts, const T* further, T* out,
+                        int64_t count);
+  /// data *= factors.
+  void (*scale_down)(T* data, int64_t rows, int64_t step, const T* factors, int64_t count);
   /// The sum of (in - mean)^2.
   T (*square_sum)(const T* in, T mean, int64_t count);
   /// out = (in - mean) * factor * weight + bias; weight and bias may be null.

@@ -111,6 +111,51 @@ TYPED_TEST(RowLoopsTest, ResultsAreThoseOfPlainLoops) {
   });
 }
 
+TYPED_TEST(RowLoopsTest, ColumnsAreTakenLikeRows) {
+  using T = TypeParam;
+  constexpr std::int64_t rows = 7;
+  this->for_each_row([&](const RowLoops<T>& loops, const std::vector<T>& row) {
+    const auto count = std::ssize(row) / 2 + 1;
+    const std::int64_t step = count + 3;
+    std::vector<T> in(static_cast<std::size_t>(rows * step));
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = row[i * 11 % row.size()];
+    std::vector<T> best(static_cast<std::size_t>(count), T(-8.5));
+    std::vector<T> sums(best.size(), T(1));
+    std::vector<T> same_sums(best.size(), T(1));
+    std::vector<T> powers(in.size(), T(77));
+    std::vector<T> shifted(in.size(), T(77));
+    std::vector<T> scaled = in;
+    const std::vector<T> shifts(best.size(), T(9));
+    loops.largest_down(in.data(), rows, step, best.data(), count);
+    loops.exp_down(in.data(), rows, step, shifts.data(), powers.data(), sums.data(), count);
+    loops.exp_down(in.data(), rows, step, shifts.data(), nullptr, same_sums.data(), count);
+    loops.subtract_down(in.data(), rows, step, best.data(), shifts.data(), shifted.data(), count);
+    loops.scale_down(scaled.data(), rows, step, best.data(), count);
+    EXPECT_EQ(sums, same_sums);
+    for (std::int64_t column = 0; column < step; ++column) {
+      double sum = 1;
+      T largest = T(-8.5);
+      for (std::int64_t at = column; at < rows * step; at += step) {
+        if (column >= count) {
+          ASSERT_EQ(powers[at], T(77));
+          ASSERT_EQ(shifted[at], T(77));
+          ASSERT_EQ(scaled[at], in[at]);
+          continue;
+        }
+        const double power = std::exp(double{in[at] - T(9)});
+        sum += power;
+        largest = std::max(largest, in[at]);
+        ASSERT_NEAR(powers[at], power, 1.2 * this->kRounding * power);
+        ASSERT_EQ(shifted[at], (in[at] - best[column]) - T(9));
+        ASSERT_EQ(scaled[at], in[at] * best[column]);
+      }
+      if (column >= count) continue;
+      ASSERT_EQ(best[column], largest);
+      ASSERT_NEAR(sums[column], sum, 20 * this->kRounding * sum);
+    }
+  });
+}
+
 TYPED_TEST(RowLoopsTest, ExpOfFarAwayNumbersIsRight) {
   using T = TypeParam;
   std::vector<T> row{-this->kInfinity, T(-1e30), T(-800),   T(-104.5), T(-103.9), T(-103), T(-95),
