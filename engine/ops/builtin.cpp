@@ -11,6 +11,8 @@ void register_builtin_ops(OpRegistry& registry) {
   register_random(registry);
   register_reduction(registry);
   register_linear_algebra(registry);
+  register_convolution(registry);
+  register_normalization(registry);
   register_decomposition(registry);
   register_manipulation(registry);
   register_indexing(registry);

@@ -11,6 +11,8 @@ void register_cast(OpRegistry& registry);
 void register_random(OpRegistry& registry);
 void register_reduction(OpRegistry& registry);
 void register_linear_algebra(OpRegistry& registry);
+void register_convolution(OpRegistry& registry);
+void register_normalization(OpRegistry& registry);
 void register_decomposition(OpRegistry& registry);
 void register_manipulation(OpRegistry& registry);
 void register_indexing(OpRegistry& registry);

@@ -4,27 +4,11 @@
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/half.h"
-#include "kernels/cpu/loops.h"
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/strided_loop.h"
 
 namespace thalweg::cpu {
 namespace {
-
-Loop copy_loop(std::int64_t item_bytes) {
-  using functors::Positive;
-  switch (item_bytes) {
-    case 1: return unary_loop<Positive, std::uint8_t, std::uint8_t>;
-    case 2: return unary_loop<Positive, std::uint16_t, std::uint16_t>;
-    case 4: return unary_loop<Positive, std::uint32_t, std::uint32_t>;
-    case 8: return unary_loop<Positive, std::uint64_t, std::uint64_t>;
-    default: return unary_loop<Positive, functors::Item16, functors::Item16>;
-  }
-}
-
-void run_copy(const KernelContext& context) {
-  run_loop(context, copy_loop(item_size(context.output().dtype())), context.inputs());
-}
 
 /// From or to a half-precision dtype, each element rounded once.
 void run_half_cast(const KernelContext& context, const ElementwiseTable& table) {

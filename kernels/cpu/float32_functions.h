@@ -1,5 +1,5 @@
-// float32_functions.h: functions of float32 vectors for which SLEEF's are too slow: log, pow, tanh, erf, erfc
-// and gelu. Polynomials interpolate at Chebyshev's nodes.
+// float32_functions.h: functions of float32 vectors for which SLEEF's are too slow: exp, log, pow, tanh, erf,
+// erfc and gelu. Polynomials interpolate at Chebyshev's nodes.
 #pragma once
 
 #include "kernels/cpu/double_lanes.h"
@@ -48,12 +48,16 @@ constexpr float kRoundingShift = 0x1.8p23f;
 /// x times 2 to the integer of which `shifted` is the sum with kRoundingShift, from -252 to 254: in two
 /// factors, as one would leave the range of exponents. A subnormal result is rounded once.
 THALWEG_HD Floats times_power_of_two(Floats x, Floats shifted) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_scalef_ps(0xffff, x, shifted - floats(kRoundingShift));
+#else
   using Bits = Float32Lanes::Bits;
   const Floats shift = floats(kRoundingShift);
   const Floats half = floats(0.5f) * (shifted - shift) + shift;
   const Floats first = bits_as<Floats>((bits_as<Bits>(half) << 23) + 0x3f800000u);
   const Floats second = bits_as<Floats>(((bits_as<Bits>(shifted) - bits_as<Bits>(half)) << 23) + 0x3f800000u);
   return x * first * second;
+#endif
 }
 
 /// e log(2) + log(1 + r) for x = 2^e (1 + r), of normal numbers above 0. Other lanes are `Other`'s.
@@ -96,6 +100,23 @@ THALWEG_HD Floats times_exp2(Floats factor, Floats x) {
   const Floats shift = floats(kRoundingShift);
   const Floats shifted = x + shift;
   return times_power_of_two(factor * exp2_of_fraction(x - (shifted - shift)), shifted);
+}
+
+/// e^x, to 1 unit in the last place, for x up to 0. A subnormal result is rounded once.
+THALWEG_HD Floats exp_of_negative(Floats x) {
+  const Floats least = floats(-104);  // 0 from here on
+  const Floats shift = floats(kRoundingShift);
+  // Not by way of numbers too small for the dtype, which take the processor many cycles.
+  const Floats bounded = x < least ? floats(0) : x;
+  const Floats shifted = Float32Lanes::multiply_add(bounded, floats(1.44269504f), shift);
+  const Floats whole = shifted - shift;
+  // The first part of log(2) times a small integer is exact.
+  const Floats near = Float32Lanes::multiply_add(whole, floats(-0.693359375f), bounded);
+  const Floats rest = Float32Lanes::multiply_add(whole, floats(2.12194440e-4f), near);
+  const Floats curve = polynomial<Float32Lanes>(rest, {0.5f, 0.16666576266288757f, 0.041666556149721146f,
+                                                       0.008363178931176662f, 0.0013926184037700295f});
+  const Floats power = Float32Lanes::multiply_add(rest * rest, curve, rest) + floats(1);
+  return x < least ? floats(0) : times_power_of_two(power, shifted);
 }
 
 /// Below 0.625 x + x^3 P(x^2), from there on 1 - 2 / (exp(2 |x|) + 1) with the sign of x.

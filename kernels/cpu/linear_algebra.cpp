@@ -13,6 +13,7 @@
 #include "kernels/cpu/half.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/rings.h"
 
 namespace thalweg::cpu {
 namespace {
@@ -178,48 +179,6 @@ void for_each_tile(const KernelContext& ctx, const Product<T>& product, std::int
   });
 }
 
-template <class T>
-struct PlusTimes {
-  // Narrow unsigned factors would be promoted to int and overflow.
-  using Wide = std::conditional_t<std::is_floating_point_v<T> || sizeof(T) >= 4, T, std::uint32_t>;
-  static T apply(T sum, T a, T b) noexcept {
-    return static_cast<T>(static_cast<Wide>(sum) + static_cast<Wide>(a) * static_cast<Wide>(b));
-  }
-  /// Combines a row of b, times `factor`, with a row of the result; both contiguous.
-  static void apply_row(T* out, const T* in, T factor, std::int64_t count) noexcept {
-    if constexpr (std::is_same_v<T, std::uint8_t>) {
-      dense_table().add_multiple_uint8(out, in, factor, count);
-    } else if constexpr (std::is_same_v<T, std::uint16_t>) {
-      dense_table().add_multiple_uint16(out, in, factor, count);
-    } else if constexpr (std::is_same_v<T, std::uint32_t>) {
-      dense_table().add_multiple_uint32(out, in, factor, count);
-    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
-      dense_table().add_multiple_uint64(out, in, factor, count);
-    } else {
-      for (std::int64_t j = 0; j < count; ++j) out[j] = apply(out[j], factor, in[j]);
-    }
-  }
-};
-
-template <class T>
-struct PlusTimes<functors::Complex<T>> {
-  using Number = functors::Complex<T>;
-  static Number apply(Number sum, Number a, Number b) noexcept { return sum + a * b; }
-  static void apply_row(Number* out, const Number* in, Number factor, std::int64_t count) noexcept {
-    for (std::int64_t j = 0; j < count; ++j) out[j] = apply(out[j], factor, in[j]);
-  }
-};
-
-struct AnyAnd {
-  static std::uint8_t apply(std::uint8_t sum, std::uint8_t a, std::uint8_t b) noexcept {
-    return sum | (a & b);
-  }
-  static void apply_row(std::uint8_t* out, const std::uint8_t* in, std::uint8_t factor,
-                        std::int64_t count) noexcept {
-    for (std::int64_t j = 0; j < count; ++j) out[j] = apply(out[j], factor, in[j]);
-  }
-};
-
 /// The product by plain loops over any strides; blocks of b stay in the cache.
 template <class Ring, class T>
 void multiply_by_loops(const KernelContext& ctx, const Product<T>& product) {
@@ -369,16 +328,8 @@ void run_matmul(const KernelContext& ctx) {
 }
 
 void matmul_kernel(const KernelContext& ctx) {
-  using functors::Complex;
   if (ctx.output().numel() == 0) return;
-  const DType dtype = ctx.output().dtype();
-  if (dtype == DType::float32) return run_matmul<float, PlusTimes<float>>(ctx);
-  if (dtype == DType::float64) return run_matmul<double, PlusTimes<double>>(ctx);
-  if (dtype == DType::complex64) return run_matmul<Complex<float>, PlusTimes<Complex<float>>>(ctx);
-  if (dtype == DType::complex128) return run_matmul<Complex<double>, PlusTimes<Complex<double>>>(ctx);
-  if (dtype == DType::bool_) return run_matmul<std::uint8_t, AnyAnd>(ctx);
-  // Signed and unsigned integers wrap to the same bits.
-  visit_unsigned(item_size(dtype), [&]<class T>() { run_matmul<T, PlusTimes<T>>(ctx); });
+  visit_ring(ctx.output().dtype(), [&]<class T, class Ring>() { run_matmul<T, Ring>(ctx); });
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ namespace thalweg::cpu {
 // Unnamed, so that each instruction set keeps its own copy.
 namespace {
 
+/// True of a function that gives back its operand: such loops are copies.
+template <class F>
+inline constexpr bool kIsCopy = false;
+template <>
+inline constexpr bool kIsCopy<functors::Positive> = true;
+
 template <class F, class In, class Out>
 void unary_loop(char* const* data, const int64_t* steps, int64_t count) {
   const F f{};
@@ -27,6 +33,15 @@ void unary_loop(char* const* data, const int64_t* steps, int64_t count) {
     THALWEG_INDEPENDENT_TURNS
     for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
     return;
+  }
+  if constexpr (kIsCopy<F>) {
+    if (steps[0] == sizeof(Out) && steps[1] == -static_cast<int64_t>(sizeof(In))) {
+      Out* out = reinterpret_cast<Out*>(data[0]);
+      const In* last = reinterpret_cast<const In*>(data[1]);
+      THALWEG_INDEPENDENT_TURNS
+      for (int64_t i = 0; i < count; ++i) out[i] = last[-i];
+      return;
+    }
   }
   for (int64_t i = 0; i < count; ++i) {
     *reinterpret_cast<Out*>(data[0] + i * steps[0]) = f(*reinterpret_cast<const In*>(data[1] + i * steps[1]));

@@ -28,6 +28,8 @@ void copy_range(const LoopNest<2>& nest, std::int64_t begin, std::int64_t end, c
         std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(T));
       } else if (from_stride == 0 && to_stride == 1) {
         std::fill_n(out, count, *in);
+      } else if (from_stride == -1 && to_stride == 1) {
+        for (std::int64_t i = 0; i < count; ++i) out[i] = in[-i];
       } else {
         for (std::int64_t i = 0; i < count; ++i) out[i * to_stride] = in[i * from_stride];
       }

@@ -12,6 +12,8 @@ void register_cpu_kernels(KernelRegistry& registry) {
   cpu::register_gamma_kernel(registry);
   cpu::register_reduction_kernels(registry);
   cpu::register_linear_algebra_kernels(registry);
+  cpu::register_convolution_kernels(registry);
+  cpu::register_normalization_kernels(registry);
   cpu::register_factorization_kernels(registry);
   cpu::register_spectrum_kernels(registry);
   cpu::register_manipulation_kernels(registry);

@@ -12,6 +12,8 @@ void register_random_kernels(KernelRegistry& registry);
 void register_gamma_kernel(KernelRegistry& registry);
 void register_reduction_kernels(KernelRegistry& registry);
 void register_linear_algebra_kernels(KernelRegistry& registry);
+void register_convolution_kernels(KernelRegistry& registry);
+void register_normalization_kernels(KernelRegistry& registry);
 void register_factorization_kernels(KernelRegistry& registry);
 void register_spectrum_kernels(KernelRegistry& registry);
 void register_manipulation_kernels(KernelRegistry& registry);

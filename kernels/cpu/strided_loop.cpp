@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <type_traits>
 #include <utility>
 
+#include "kernels/cpu/copy_loop.h"
 #include "kernels/cpu/half.h"
 
 namespace thalweg::cpu {
@@ -146,6 +148,9 @@ void run_tile(const Plan& plan, const Tiles& tiles, const LoopFn& loop, std::int
   }
   std::int64_t items = std::min(tiles.inner_tile, inner.size - first_item);
   std::int64_t last_row = std::min(first_row + tiles.row_tile, rows.size);
+  if constexpr (std::is_same_v<LoopFn, CopyLoop>) {
+    if (loop.transpose(data, rows.steps, inner.steps, last_row - first_row, items)) return;
+  }
   for (std::int64_t row = first_row; row < last_row; ++row) {
     loop(data, inner.steps, items);
     for (int k = 0; k < plan.operands; ++k) data[k] += rows.steps[k];
@@ -206,6 +211,10 @@ std::int64_t chunk_elements(float ns_per_element) noexcept {
 
 void run_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs) {
   run_broadcast(context, loop, inputs);
+}
+
+void run_copy(const KernelContext& context) {
+  run_broadcast(context, CopyLoop(item_size(context.output().dtype())), context.inputs());
 }
 
 void run_half_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs) {

@@ -43,6 +43,10 @@ void run_loop(const KernelContext& context, Loop loop, std::span<const TensorVie
 /// piece by piece.
 void run_half_loop(const KernelContext& context, Loop loop, std::span<const TensorView> inputs);
 
+/// Copies input 0, of the output's dtype or item size: as run_loop, and where axes are crossed small blocks
+/// are transposed in registers.
+void run_copy(const KernelContext& context);
+
 /// `body(begin, end)` for the ranges that cover [0, count), in parallel where that pays. `body` must not
 /// throw.
 template <class Body>

@@ -127,6 +127,51 @@ def test_softmax_against_formulas(name, dtype):
                 check(function(tensor, axis=axis), expected.astype(dtype), **close)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ALONG_AN_AXIS)
+def test_softmax_of_rows_of_any_length(name, dtype):
+    function, reference = ALONG_AN_AXIS[name]
+    rng = np.random.default_rng(1)
+    for length in (*range(1, 70), 127, 128, 129, 4095, 4096, 4097, 32768, 32769, 100_001):
+        array = (3 * rng.standard_normal((2, length))).astype(dtype)
+        expected = reference(array.astype("float64")).astype(dtype)
+        close = {"rtol": 10 * ROUNDING[dtype], "atol": 1e-300 if name == "softmax" else 4 * ROUNDING[dtype]}
+        check(function(tw.asarray(array)), expected, **close)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ALONG_AN_AXIS)
+def test_softmax_along_inner_axes(name, dtype):
+    function, reference = ALONG_AN_AXIS[name]
+    for shape in [(2, 5, 15), (2, 5, 16), (3, 4, 50), (33_000, 3), (5000, 17), (2, 3, 4, 5)]:
+        array = (np.random.default_rng(2).standard_normal(shape)).astype(dtype)
+        for axis in (0, 1, (0, 1), (1, 0), (-1, 0), ()):
+            expected = reference(array.astype("float64"), axis).astype(dtype)
+            close = {"rtol": 10 * ROUNDING[dtype], "atol": 4 * ROUNDING[dtype]}
+            check(function(tw.asarray(array), axis=axis), expected, **close)
+
+
+def test_softmax_of_numbers_that_hardly_count():
+    x = tw.asarray(np.array([0, -90, -100, -103, -105, -1e30, -math.inf], "float32"))
+    powers = np.exp(x.numpy().astype("float64"))
+    check(tw.softmax(x), (powers / powers.sum()).astype("float32"), atol=2e-45)
+
+
+def test_softmax_of_a_scalar():
+    assert tw.softmax(tw.asarray(3.0), axis=None).item() == 1
+    assert tw.log_softmax(tw.asarray(3.0), axis=()).item() == 0
+
+
+def test_a_nan_stays_in_its_row():
+    for length in (5, 40, 5000, 40_000):
+        array = np.ones((3, length), "float32")
+        array[1, length // 2] = np.nan
+        for function in (tw.softmax, tw.log_softmax):
+            for result in (function(tw.asarray(array)), function(tw.asarray(array.T.copy()), axis=0).T):
+                assert np.isnan(result.numpy()).all(axis=1).tolist() == [False, True, False]
+                assert np.isnan(result.numpy()).any(axis=1).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)])
 def test_softmax_of_nothing_is_nothing(shape):
     x = tw.zeros(shape)
@@ -177,7 +222,7 @@ def test_logsumexp_at_infinities():
         (lambda: tw.softplus(tw.ones(2), 0), tw.ValueError, "^softplus: beta is 0; it must be above 0"),
         (lambda: tw.gelu(tw.ones(2), "erf"), tw.ValueError, "^gelu: approximate must be .* not 'erf'"),
         (lambda: tw.softmax(tw.ones(2), axis=1), tw.IndexError, "^softmax: axis 1 is out of bounds"),
-        (lambda: tw.softmax(tw.asarray(1.0)), tw.IndexError, "^softmax: axis -1 .* 0 dimensions"),
+        (lambda: tw.softmax(tw.asarray(1.0)), tw.IndexError, "^softmax: axis -1 .* 0-d tensor"),
         (lambda: tw.softmax(tw.ones(2), axis="x"), tw.DTypeError, "^softmax: axis must be an int, not str"),
         (lambda: tw.log_softmax(tw.ones(2), axis=2.0), tw.DTypeError, "axis must be an int, not float"),
         (lambda: tw.logsumexp(tw.ones((2, 3)), axis=(0, -2)), tw.ShapeError, "name an axis twice"),
@@ -200,6 +245,10 @@ def test_nothing_waits():
 def program() -> list[bytes]:
     x = tw.randn(300, 401, generator=tw.Generator(3))
     results = [function(x) for function, _ in (*ELEMENTWISE.values(), *ALONG_AN_AXIS.values())]
+    long = tw.randn(2, 60_000, generator=tw.Generator(4))
+    results += [
+        f(y, axis) for f in (tw.softmax, tw.log_softmax) for y, axis in ((x, 0), (long, 1), (long.T, 0))
+    ]
     return [result.numpy().tobytes() for result in (*results, tw.logsumexp(x, axis=0))]
 
 

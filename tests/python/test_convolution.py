@@ -91,6 +91,70 @@ def test_convolution_against_loops(case, dtype, with_bias):
         check(CONV[rank](tw.asarray(x)[0], tw.asarray(weight), given, **options), expected[0], **tolerance)
 
 
+BLOCK_CASES = [  # of several blocks, or of more outputs or terms than are summed together
+    ((1, 2, 2500), (3, 2, 3), {}),
+    ((2, 2, 2501), (2, 2, 5), {"stride": 2, "padding": 4, "dilation": 3}),
+    ((2, 3, 70, 65), (2, 3, 3, 3), {"padding": 1}),
+    ((1, 2, 5, 1100), (2, 2, 3, 2), {"padding": (1, 0)}),
+    ((1, 40, 9, 8), (19, 40, 2, 3), {"padding": 1}),
+    ((1, 600, 6, 6), (9, 600, 2, 2), {"stride": 2}),
+    ((2, 3, 20, 21), (5, 3, 2, 2), {"stride": (3, 4)}),
+    ((2, 3, 20, 21), (5, 3, 3, 4), {"stride": (3, 2), "dilation": (2, 3), "padding": (4, 5)}),
+    ((1, 64, 7, 7), (70, 32, 1, 1), {"groups": 2}),
+    ((1, 2, 9, 9), (600, 2, 3, 3), {"padding": 1}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["int16", *FLOATS, "complex64"])
+@pytest.mark.parametrize("case", BLOCK_CASES, ids=str)
+def test_large_convolution_against_loops(case, dtype):
+    shape, kernel, options = case
+    x, weight = normals(shape, dtype), normals(kernel, dtype, 1)
+    bias = normals(kernel[:1], dtype, 2)
+    expected = np_conv(x, weight, bias, **options)
+    tolerance = {"rtol": 200 * ROUNDING[dtype], "atol": 300 * ROUNDING[dtype]} if dtype in ROUNDING else {}
+    function = CONV[len(kernel) - 2]
+    for tensor in (tw.asarray(x), tw.asarray(np.repeat(x, 2, -1))[..., ::2], tw.asarray(x.T.copy()).T):
+        check(function(tensor, tw.asarray(weight), tw.asarray(bias), **options), expected, **tolerance)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("outputs", range(1, 18))
+def test_convolution_to_any_number_of_channels(outputs, dtype):
+    x, weight = normals((2, 3, 9, 8), dtype), normals((outputs, 3, 2, 3), dtype, 1)
+    tolerance = {"rtol": 100 * ROUNDING[dtype], "atol": 50 * ROUNDING[dtype]}
+    check(tw.conv2d(tw.asarray(x), tw.asarray(weight)), np_conv(x, weight), **tolerance)
+
+
+def test_convolution_of_bool_is_any_of_and():
+    x, weight = normals((2, 3, 9)) > 0.8, normals((4, 3, 2), seed=1) > 0
+    expected = np_conv(x.astype("int64"), weight.astype("int64")) > 0
+    check(tw.conv1d(tw.asarray(x), tw.asarray(weight)), expected)
+
+
+def test_padding_takes_part():
+    result = tw.conv1d(tw.ones((1, 1, 3)), tw.asarray([[[np.inf, 1.0]]]), padding=1).numpy()
+    np.testing.assert_array_equal(result, np.array([[[np.nan, np.inf, np.inf, np.inf]]], "float32"))
+
+
+def test_convolution_of_halves_rounds_once():
+    x, weight = normals((1, 8, 12, 12), "float32"), normals((3, 8, 3, 3), "float32", 1)
+    for dtype in ("float16", "bfloat16"):
+        half, kernel = tw.asarray(x).astype(dtype), tw.asarray(weight).astype(dtype)
+        bias = tw.asarray(normals((3,), "float32", 2)).astype(dtype)
+        result = tw.conv2d(half, kernel, bias, padding="same")
+        wide = tw.conv2d(*(each.astype("float32") for each in (half, kernel, bias)), padding="same")
+        assert result.dtype == dtype
+        check(result.astype("float32"), wide.astype(dtype).astype("float32").numpy())
+
+
+def test_bias_is_promoted():
+    x, weight = normals((2, 5, 8), "float32"), normals((4, 5, 3), "float32")
+    bias = normals((4,), "float64")
+    result = tw.conv1d(tw.asarray(x), tw.asarray(weight), tw.asarray(bias))
+    check(result, np_conv(x.astype("float64"), weight.astype("float64"), bias), rtol=1e-12, atol=1e-12)
+
+
 def test_convolution_promotes_and_takes_views():
     x, weight = normals((2, 5, 8), "float32"), normals((4, 5, 3), "float64")
     result = tw.conv1d(tw.asarray(np.ascontiguousarray(x.swapaxes(1, 2))).mT, tw.asarray(weight))
@@ -271,7 +335,13 @@ def program() -> list[bytes]:
     generator = tw.Generator(3)
     x, weight = tw.randn(3, 8, 30, 41, generator=generator), tw.randn(12, 4, 3, 3, generator=generator)
     y = tw.conv2d(x, weight, groups=2, padding="same")
-    results = [y, tw.max_pool2d(y, 2), tw.avg_pool2d(y, 3, padding=1, count_include_pad=False)]
+    line, kernel = tw.randn(2, 7, 5000, generator=generator), tw.randn(21, 7, 5, generator=generator)
+    results = [
+        y,
+        tw.conv1d(line, kernel, stride=2, dilation=3),
+        tw.max_pool2d(y, 2),
+        tw.avg_pool2d(y, 3, padding=1, count_include_pad=False),
+    ]
     return [result.numpy().tobytes() for result in results]
 
 

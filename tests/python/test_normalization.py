@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import thalweg as tw
 from conftest import FLOATS, check, layouts
+from thalweg import _C
 
 ROUNDING = {"float32": 2.0**-23, "float64": 2.0**-52}
 
@@ -51,6 +52,46 @@ def test_rms_norm(dtype, given, eps):
             added = np.finfo(dtype).eps if eps is None else eps
             expected = wide / np.sqrt((wide**2).mean(axis=axes, keepdims=True) + added) * w
             check_close(tw.rms_norm(tensor, sizes, weight, eps=eps), expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rows_of_any_length(dtype):
+    for length in (*range(1, 70), 127, 128, 129, 4095, 4096, 4097, 32768, 32769, 100_001):
+        array = normals((2, length), dtype)
+        wide = array.astype("float64")
+        weight, bias, w, b = parameters((length,), dtype, True)
+        centred = wide - wide.mean(axis=1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+        x = tw.asarray(array)
+        check_close(tw.layer_norm(x, length), scaled, dtype)
+        check_close(tw.layer_norm(x, length, weight), scaled * w, dtype)
+        check_close(tw.layer_norm(x, length, None, bias), scaled + b, dtype)
+        check_close(tw.layer_norm(x, length, weight, bias), scaled * w + b, dtype)
+        root = wide / np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-5)
+        check_close(tw.rms_norm(x, length, eps=1e-5), root, dtype)
+        check_close(tw.rms_norm(x, length, weight, eps=1e-5), root * w, dtype)
+
+
+def test_parameters_are_promoted():
+    x, weight = tw.asarray(normals((3, 5), "float32")), tw.asarray(normals((5,)))
+    for result in (
+        tw.layer_norm(x, 5, weight),
+        tw.layer_norm(x, 5, None, weight),
+        tw.layer_norm(x, 5, weight[::2][[0, 1, 2, 1, 0]], weight.astype("float32")),
+        tw.rms_norm(x, 5, weight),
+    ):
+        assert result.dtype == "float64"
+
+
+def test_rms_norm_of_halves_has_the_eps_of_float32():
+    x = tw.zeros((2, 4), dtype="float16") + tw.asarray(2.0**-12, dtype="float16")
+    expected = 2.0**-12 / np.sqrt(2.0**-24 + 2.0**-23)
+    assert abs(tw.rms_norm(x, 4)[0, 0].item() - expected) < 1e-3
+
+
+def test_rows_of_equal_values_and_no_eps_are_nan():
+    assert np.isnan(tw.layer_norm(tw.ones((2, 5)), 5, eps=0).numpy()).all()
+    assert np.isnan(tw.rms_norm(tw.zeros((2, 5)), 5, eps=0).numpy()).all()
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -113,6 +154,7 @@ def test_nan_stays_in_its_row():
 
 
 X = tw.ones((2, 3))
+_layer_norm = _C.op("layer_norm")
 
 
 @pytest.mark.parametrize(
@@ -129,6 +171,15 @@ X = tw.ones((2, 3))
         (lambda: tw.layer_norm(X, 3, eps=-1), tw.ValueError, "eps is -1; .* at least 0"),
         (lambda: tw.layer_norm(X.astype("complex64"), 3), tw.DTypeError, "^layer_norm: complex64"),
         (lambda: tw.rms_norm(X, 3, tw.ones((2, 3))), tw.ShapeError, "^rms_norm: weight has shape"),
+        (
+            lambda: _layer_norm(X, axes=3, eps=0.0),
+            tw.ValueError,
+            "axes is 3; it must be from 1 to 2",
+        ),
+        (lambda: _layer_norm(X, axes=1, eps=-1.0), tw.ValueError, "^layer_norm: eps is -1"),
+        (lambda: _layer_norm(X, *(X[0],) * 3, axes=1, eps=0.0), tw.ValueError, "at most 3 inputs, not 4"),
+        (lambda: _layer_norm(X, X[0], X, axes=1, eps=0.0), tw.ShapeError, "bias has shape"),
+        (lambda: _layer_norm(X.astype("int8"), axes=1, eps=0.0), tw.DTypeError, "int8 is not floating"),
         (lambda: tw.rms_norm(X, "a"), tw.DTypeError, "^rms_norm: shape must be"),
         (lambda: tw.batch_norm(X), tw.ValueError, "must be given when training is False"),
         (lambda: tw.batch_norm(X, tw.ones(3), training=True), tw.ValueError, "given both or not at all"),
@@ -146,7 +197,9 @@ def test_errors(call, error, message):
 def program() -> list[bytes]:
     x = tw.randn(30, 41, 50, generator=tw.Generator(3))
     statistics = tw.batch_norm(x, tw.zeros(41), tw.ones(41), training=True)
+    long = tw.reshape(x, (1, -1))
     results = [tw.layer_norm(x, (41, 50)), tw.rms_norm(x, 50), *statistics]
+    results += [tw.layer_norm(long, long.shape[1]), tw.rms_norm(long, long.shape[1])]
     return [result.numpy().tobytes() for result in results]
 
 

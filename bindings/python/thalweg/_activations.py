@@ -1,4 +1,4 @@
-# _activations.py: functions between the layers of a neural network, composed of other operators.
+# _activations.py: functions between the layers of a neural network.
 """Activation functions. Floating dtypes keep their dtype (float16 and bfloat16 are computed in float32 and
 rounded once), bool and integers are computed as float64, complex dtypes raise DTypeError. Nothing waits."""
 
@@ -20,13 +20,16 @@ _full = op("full")
 _gelu = op("gelu")
 _isfinite = op("isfinite")
 _log = op("log")
+_log_softmax = op("log_softmax")
 _logaddexp = op("logaddexp")
 _max = op("max")
 _maximum = op("maximum")
 _minimum = op("minimum")
+_permute_dims = op("permute_dims")
 _reshape = op("reshape")
 _sigmoid = op("sigmoid")
 _silu = op("silu")
+_softmax = op("softmax")
 _sum = op("sum")
 _where = op("where")
 
@@ -125,7 +128,6 @@ def _gelu_tanh(x: Tensor) -> Tensor:
     return x * _sigmoid(x * (1 + 0.044715 * (x * x)) * (2 * math.sqrt(2 / math.pi)))
 
 
-@halves_in_float32
 def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     """exp(x) over its sum along an axis (or axes, None for all), without overflow. The result has the shape
     of x.
@@ -139,14 +141,11 @@ def softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
             [0.0000, 1.0000]])
     """
     x = as_floating("softmax", x)
-    axes = axes_of("softmax", axis, x.ndim)
-    if x.size == 0:
-        return x[...]
-    powers = _exp(x - _max(x, axis=axes, keepdims=True))
-    return powers / _sum(powers, axis=axes, keepdims=True)
+    if type(axis) is int:
+        return _softmax(x, axis=axis)
+    return _along(_softmax, x, axes_of("softmax", axis, x.ndim))
 
 
-@halves_in_float32
 def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     """The logarithm of softmax, with all its digits where that is near 0. The result has the shape of x.
 
@@ -159,11 +158,21 @@ def log_softmax(x: Tensor, /, axis: Axis = -1) -> Tensor:
     (tensor([-200.,    0.]), tensor([-inf,   0.]))
     """
     x = as_floating("log_softmax", x)
-    axes = axes_of("log_softmax", axis, x.ndim)
-    if x.size == 0:
-        return x[...]
-    shifted = x - _max(x, axis=axes, keepdims=True)
-    return shifted - _log(_sum(_exp(shifted), axis=axes, keepdims=True))
+    if type(axis) is int:
+        return _log_softmax(x, axis=axis)
+    return _along(_log_softmax, x, axes_of("log_softmax", axis, x.ndim))
+
+
+def _along(operation: _C.Operation, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """An operation along one axis, along several: they become the last one."""
+    if len(axes) == 1:
+        return operation(x, axis=axes[0])
+    order = [*(i for i in range(x.ndim) if i not in axes), *axes]
+    moved = _permute_dims(x, axes=order)
+    count = math.prod(x.shape[i] for i in axes)
+    row = _reshape(moved, shape=(*moved.shape[: x.ndim - len(axes)], count))
+    result = _reshape(operation(row, axis=-1), shape=moved.shape)
+    return _permute_dims(result, axes=[order.index(i) for i in range(x.ndim)])
 
 
 @halves_in_float32

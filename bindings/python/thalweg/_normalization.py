@@ -1,4 +1,4 @@
-# _normalization.py: activations brought to a common mean and size, composed of other operators.
+# _normalization.py: activations brought to a common mean and size.
 """Normalisation layers as functions. Floating dtypes keep their dtype (float16 and bfloat16 are computed in
 float32 and rounded once), bool and integer inputs are computed as float64, complex dtypes raise DTypeError.
 Nothing waits."""
@@ -14,14 +14,14 @@ from thalweg._inspection import finfo
 from thalweg._operations import as_floating, halves_in_float32, number_of, require_real, shape_of
 from thalweg._typing import Shape, Tensor
 
+_layer_norm = op("layer_norm")
 _mean = op("mean")
 _reshape = op("reshape")
+_rms_norm = op("rms_norm")
 _sqrt = op("sqrt")
-_square = op("square")
 _var = op("var")
 
 
-@halves_in_float32
 def layer_norm(
     x: Tensor,
     /,
@@ -42,16 +42,15 @@ def layer_norm(
     tensor([[-1.2247,  0.0000,  1.2247],
             [-1.2247,  0.0000,  1.2247]])
     """
-    x, axes = _normalized(x, "layer_norm", normalized_shape)
+    x, sizes = _normalized(x, "layer_norm", normalized_shape)
     eps = number_of("layer_norm", "eps", eps, least=0)
-    sizes = x.shape[axes[0] :]
     weight = _parameter("layer_norm", "weight", weight, sizes)
     bias = _parameter("layer_norm", "bias", bias, sizes)
-    centred = x - _mean(x, axis=axes, keepdims=True)
-    return _affine(centred / _sqrt(_mean(_square(centred), axis=axes, keepdims=True) + eps), weight, bias)
+    if weight is None:
+        return _affine(_layer_norm(x, axes=len(sizes), eps=eps), None, bias)
+    return _layer_norm(*(x, weight) if bias is None else (x, weight, bias), axes=len(sizes), eps=eps)
 
 
-@halves_in_float32
 def rms_norm(
     x: Tensor, /, normalized_shape: Shape, weight: Tensor | None = None, *, eps: float | None = None
 ) -> Tensor:
@@ -64,10 +63,11 @@ def rms_norm(
     >>> tw.rms_norm(tw.asarray([3.0, 4.0]), 2)
     tensor([0.8485, 1.1314])
     """
-    x, axes = _normalized(x, "rms_norm", normalized_shape)
-    eps = finfo(x.dtype).eps if eps is None else number_of("rms_norm", "eps", eps, least=0)
-    weight = _parameter("rms_norm", "weight", weight, x.shape[axes[0] :])
-    return _affine(x / _sqrt(_mean(_square(x), axis=axes, keepdims=True) + eps), weight, None)
+    x, sizes = _normalized(x, "rms_norm", normalized_shape)
+    computed_in = "float32" if x.dtype.itemsize == 2 else x.dtype
+    eps = finfo(computed_in).eps if eps is None else number_of("rms_norm", "eps", eps, least=0)
+    weight = _parameter("rms_norm", "weight", weight, sizes)
+    return _rms_norm(*(x,) if weight is None else (x, weight), axes=len(sizes), eps=eps)
 
 
 class BatchNorm(NamedTuple):
@@ -153,12 +153,12 @@ def _batch_statistics(
 
 
 def _normalized(x: Tensor, name: str, normalized_shape: Shape) -> tuple[Tensor, tuple[int, ...]]:
-    """x as a floating tensor, and the axes that a normalized_shape stands for."""
+    """x as a floating tensor, and a normalized_shape as a tuple."""
     x = as_floating(name, x)
     sizes = shape_of(name, normalized_shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
         raise _C.ShapeError(f"{name}: normalized_shape {sizes} must be the last sizes of x's shape {x.shape}")
-    return x, tuple(range(x.ndim - len(sizes), x.ndim))
+    return x, sizes
 
 
 def _parameter(name: str, what: str, x: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
