@@ -366,8 +366,8 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
 }
 
 /// Who has a chunk of it is at work on it, so the rest takes no longer than one chunk.
-void DeviceArena::parallel_for_of_helper(void* runner, std::int64_t chunks,
-                                         void (*body)(void*, std::int64_t), void* context) {
+void DeviceArena::parallel_for_of_helper(void* runner, std::int64_t chunks, void (*body)(void*, std::int64_t),
+                                         void* context) {
   auto& arena = *static_cast<DeviceArena*>(runner);
   ParallelLoop& loop = arena.begin_loop(chunks, body, context);
   if (!loop.work()) {

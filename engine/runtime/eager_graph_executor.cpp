@@ -28,8 +28,8 @@ constexpr std::size_t kFairDrain = 4096;
 /// Caller-driven: how often the holder looks at the queue again after he gave the baton back, if nobody wants
 /// it. What comes later is from threads that issue at this moment, and those drain themselves.
 constexpr int kLooks = 2;
-/// While everything is to come to an end: how long one look at it takes, and how many operators of application
-/// threads get in after a look that saw no progress.
+/// While everything is to come to an end: how long one look at it takes, and how many operators of
+/// application threads get in after a look that saw no progress.
 constexpr std::chrono::milliseconds kTick{50};
 constexpr int kPassThrough = 16;
 
@@ -89,7 +89,8 @@ void EagerGraphExecutor::submit(Operator* op) {
     return run_synchronously(op);
   }
   op->run_ahead_units = units_of(op->bytes);
-  if (imported_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] count_imported(op);
+  if (imported_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    count_imported(op);
   const std::uint64_t mine = in_flight_word(1, op->run_ahead_units);
   if (!try_reserve(mine)) [[unlikely]] {
     if (EngineTask::active()) {
@@ -390,8 +391,9 @@ void EagerGraphExecutor::rebuild(int threads) {
   give_baton();
 }
 
-/// Takes the baton when everything sent has finished and its slots are back. Application threads are held back
-/// meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait for them.
+/// Takes the baton when everything sent has finished and its slots are back. Application threads are held
+/// back meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait for
+/// them.
 void EagerGraphExecutor::take_settled(bool may_interrupt) {
   settling_.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {
@@ -422,8 +424,8 @@ bool EagerGraphExecutor::settle_for(std::chrono::microseconds time) noexcept {
     drain();
     if (!queue_.empty()) continue;
     if (graph_.empty()) return true;
-    if (runner_->parked() > 0 && !runner_->retry_parked(false) && is_stuck() && !runner_->retry_parked(true) &&
-        is_stuck()) {
+    if (runner_->parked() > 0 && !runner_->retry_parked(false) && is_stuck() &&
+        !runner_->retry_parked(true) && is_stuck()) {
       runner_->fail_parked();
     }
     const std::uint64_t left = graph_.count_before(~std::uint64_t{0});

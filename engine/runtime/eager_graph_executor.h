@@ -169,16 +169,16 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   // Operators (high 24 bits) and bytes in units of 64 (low 40) issued and not finished, in one word.
   alignas(64) std::atomic<std::uint64_t> in_flight_{0};
   std::atomic<std::int64_t> imported_bytes_{0};  // with the next operator
-  std::atomic<int> settling_{0};               // threads that wait for everything to end
-  std::atomic<std::thread::id> settler_{};     // the one that has or had the baton: it is not held back
-  std::atomic<int> passes_through_{0};         // operators that may be issued all the same
+  std::atomic<int> settling_{0};                 // threads that wait for everything to end
+  std::atomic<std::thread::id> settler_{};       // the one that has or had the baton: it is not held back
+  std::atomic<int> passes_through_{0};           // operators that may be issued all the same
   std::atomic<std::int64_t> max_operators_;
   std::atomic<std::int64_t> max_bytes_;
 
   alignas(64) std::atomic<Controller> controller_{Controller::none};
   std::atomic<bool> stop_{false};
   std::atomic<bool> judging_{false};  // somebody looks whether operators wait for memory in vain
-  Waiter* postponed_ = nullptr;  // baton
+  Waiter* postponed_ = nullptr;       // baton
   bool forked_ = false;
   bool forked_with_baton_ = false;
   bool held_for_fork_ = false;

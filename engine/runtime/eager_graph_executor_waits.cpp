@@ -299,7 +299,8 @@ bool EagerGraphExecutor::runs_this_thread() const noexcept {
 
 void EagerGraphExecutor::settle_for_fork() noexcept {
   if (forked_ || EngineTask::active()) return;
-  if (!std::exchange(held_for_fork_, true)) settling_.fetch_add(1, std::memory_order_seq_cst);  // until after it
+  if (!std::exchange(held_for_fork_, true))
+    settling_.fetch_add(1, std::memory_order_seq_cst);  // until after it
   take_settled(false);
   give_baton();
 }

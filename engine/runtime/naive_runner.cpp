@@ -169,8 +169,8 @@ void NaiveRunner::publish(Operator& op, Outputs& outputs) noexcept {
   }
 }
 
-/// A loop of in-place forms may go on for long after one failed: of what `failed` can recover to, only the value
-/// that is not a failed one itself counts.
+/// A loop of in-place forms may go on for long after one failed: of what `failed` can recover to, only the
+/// value that is not a failed one itself counts.
 static void skip_failed_values(Operand& failed) noexcept {
   Operand* const earlier = failed.recover;
   if (earlier == nullptr || earlier->state() != OperandState::failed || earlier->recover == nullptr) return;
@@ -250,8 +250,9 @@ RunResult NaiveRunner::run(Operator& op, const RunScope& scope, bool last_resort
   if (Failure* failure = inherited_failure(op)) {
     publish_failure(op, failure);
   } else if (abandoned_.load(std::memory_order_relaxed)) [[unlikely]] {
-    fail(op, std::make_exception_ptr(EngineError(op.op->name + ": it had not begun when its engine was told to "
-                                                              "end at once")));
+    fail(op,
+         std::make_exception_ptr(EngineError(op.op->name + ": it had not begun when its engine was told to "
+                                                           "end at once")));
   } else {
     Outputs outputs(op.op->outputs);
     try {

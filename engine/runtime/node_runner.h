@@ -21,8 +21,8 @@ class NodeRunnerListener {
   virtual void on_parked() noexcept = 0;
 };
 
-/// Runs operators in dependency order. All members but `run_claimed`, `retry_parked` and those of waits belong
-/// to the baton holder.
+/// Runs operators in dependency order. All members but `run_claimed`, `retry_parked` and those of waits
+/// belong to the baton holder.
 class NodeRunner {
  public:
   virtual ~NodeRunner() = default;

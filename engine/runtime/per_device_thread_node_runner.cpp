@@ -213,8 +213,8 @@ void PerDeviceThreadNodeRunner::fail_parked() noexcept {
   part_over(op);
 }
 
-/// They run in their arenas, never on this thread: a user's kernel must not wait on top of another one's stack
-/// or outside the arena.
+/// They run in their arenas, never on this thread: a user's kernel must not wait on top of another one's
+/// stack or outside the arena.
 bool PerDeviceThreadNodeRunner::retry_parked(bool all) noexcept {
   bool any = false;
   for (int tries = parked(); tries > 0; --tries) {

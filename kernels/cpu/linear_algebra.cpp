@@ -19,9 +19,16 @@ namespace thalweg::cpu {
 namespace {
 
 // A large product is computed in tiles of the result. OpenBLAS rounds differently at edges, so tiles must
-// depend on the shape alone; 256 x 256 stays one call.
+// depend on the shape alone; 256 x 256 stays one call. An even number of them goes down, for two threads to
+// get equal shares.
 constexpr std::int64_t kTileRows = 256;
 constexpr std::int64_t kTileColumns = 1024;
+std::int64_t tile_rows_of(std::int64_t rows) noexcept {
+  if (rows <= kTileRows) return kTileRows;
+  constexpr std::int64_t kStep = 16;  // rows that OpenBLAS's kernels take at a time
+  const std::int64_t tiles = ceil_div(ceil_div(rows, kTileRows), 2) * 2;
+  return ceil_div(ceil_div(rows, tiles), kStep) * kStep;
+}
 /// Elements of the matrix that one chunk of a matrix-vector product reads, at least.
 constexpr std::int64_t kVectorTile = 65536;
 /// Multiply-adds of a chunk, at least: some 20 µs.
@@ -221,10 +228,12 @@ BlasMatrix<T> blas_matrix(const MatrixStack<T>& matrix, const T* data, std::int6
 
 template <class T>
 void multiply_matrices(const KernelContext& ctx, const Product<T>& product) {
-  for_each_tile(ctx, product, kTileRows, kTileColumns, [&](const T* a, const T* b, T* result, Tile tile) {
-    gemm({tile.rows, tile.columns, product.k}, blas_matrix(product.a, a, tile.row, 0),
-         blas_matrix(product.b, b, 0, tile.column), result + tile.row * product.n + tile.column, product.n);
-  });
+  for_each_tile(ctx, product, tile_rows_of(product.m), kTileColumns,
+                [&](const T* a, const T* b, T* result, Tile tile) {
+                  gemm({tile.rows, tile.columns, product.k}, blas_matrix(product.a, a, tile.row, 0),
+                       blas_matrix(product.b, b, 0, tile.column), result + tile.row * product.n + tile.column,
+                       product.n);
+                });
 }
 
 /// A matrix times a column.

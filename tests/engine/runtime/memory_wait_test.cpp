@@ -70,7 +70,8 @@ TEST_P(MemoryWaitTest, ChunksThatWaitForAValueThatCannotFitFail) {
   EXPECT_THROW(call(limited_engine, waits, {base}).wait(), OutOfMemoryError);
 }
 
-/// The kernel's value comes, so it will end and free its input: what waits for memory must not fail meanwhile.
+/// The kernel's value comes, so it will end and free its input: what waits for memory must not fail
+/// meanwhile.
 TEST_P(MemoryWaitTest, AKernelThatWaitsForAValueThatComesFreesItsMemory) {
   Engine limited_engine(limited(2), &register_test_kernels);
   for (int round = 0; round < 20; ++round) {
@@ -111,10 +112,11 @@ TEST_P(MemoryWaitTest, AValueThatCannotFitFailsAfterALongOperator) {
   Gate gate;
   Engine limited_engine(limited(1), &register_test_kernels);
   const OpenAtEnd open(gate);
-  const Op& blocks = limited_engine.register_operator(counting_op("blocks"), [&](const KernelContext& context) {
-    gate.pass();
-    count_inputs(context);
-  });
+  const Op& blocks =
+      limited_engine.register_operator(counting_op("blocks"), [&](const KernelContext& context) {
+        gate.pass();
+        count_inputs(context);
+      });
   const Op& maker = add_maker(limited_engine, "maker", 2);
   const Tensor first = call(limited_engine, blocks, {});
   std::promise<void> called;
@@ -164,8 +166,8 @@ TEST_P(MemoryWaitTest, OneFurtherBackThatFitsLetsTheFirstGoOn) {
   Tensor small = ramp(limited_engine, 2 * kCount);
   const Tensor last_of_small = call(limited_engine, gated, {small});
   small = Tensor();
-  const Tensor first = call(limited_engine, makes4, {});        // fits when `large` is gone
-  Tensor second = call(limited_engine, makes1, {});             // fits when `small` is gone
+  const Tensor first = call(limited_engine, makes4, {});  // fits when `large` is gone
+  Tensor second = call(limited_engine, makes1, {});       // fits when `small` is gone
   const Tensor last_of_large = call(limited_engine, reads, {large, second});
   large = second = Tensor();
   limited_engine.flush();
