@@ -28,11 +28,6 @@ constexpr std::size_t kFairDrain = 4096;
 /// Caller-driven: how often the holder looks at the queue again after he gave the baton back, if nobody wants
 /// it. What comes later is from threads that issue at this moment, and those drain themselves.
 constexpr int kLooks = 2;
-/// While everything is to come to an end: how long one look at it takes, and how many operators of
-/// application threads get in after a look that saw no progress.
-constexpr std::chrono::milliseconds kTick{50};
-constexpr int kPassThrough = 16;
-
 std::uint64_t in_flight_word(std::int64_t operators, std::int64_t units) {
   return (static_cast<std::uint64_t>(operators) << kCountShift) + static_cast<std::uint64_t>(units);
 }
@@ -379,78 +374,6 @@ void EagerGraphExecutor::account(std::int64_t operators, std::int64_t units) noe
 }
 
 void EagerGraphExecutor::on_finished(Operator* op) noexcept { account(1, op->run_ahead_units); }
-
-// --- options
-// --------------------------------------------------------------------------------------------------------
-
-void EagerGraphExecutor::rebuild(int threads) {
-  if (forked_) return;
-  const HostRelease release(hooks_);
-  take_settled(true);
-  runner_->rebuild(threads);
-  give_baton();
-}
-
-/// Takes the baton when everything sent has finished and its slots are back. Application threads are held
-/// back meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait for
-/// them.
-void EagerGraphExecutor::take_settled(bool may_interrupt) {
-  settling_.fetch_add(1, std::memory_order_seq_cst);
-  for (;;) {
-    take_baton();
-    settler_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    if (settle_for(kTick)) break;
-    // A signal handler may use the engine.
-    give_baton();
-    if (may_interrupt && hooks_.interrupted != nullptr && hooks_.interrupted()) {
-      end_settling();
-      throw Interrupted();
-    }
-  }
-  end_settling();
-}
-
-void EagerGraphExecutor::end_settling() noexcept {
-  settling_.fetch_sub(1, std::memory_order_seq_cst);
-  progress_.wake();
-}
-
-/// With the baton. False if something was still in flight after `time`.
-bool EagerGraphExecutor::settle_for(std::chrono::microseconds time) noexcept {
-  const auto end = std::chrono::steady_clock::now() + time;
-  const std::uint64_t finished_at_begin = progress_.finished();
-  for (;;) {
-    const std::uint64_t finished = progress_.finished();
-    drain();
-    if (!queue_.empty()) continue;
-    if (graph_.empty()) return true;
-    if (runner_->parked() > 0 && !runner_->retry_parked(false) && is_stuck() &&
-        !runner_->retry_parked(true) && is_stuck()) {
-      runner_->fail_parked();
-    }
-    const std::uint64_t left = graph_.count_before(~std::uint64_t{0});
-    if (left == 0) {
-      // The last one woke us before its flow task was over, perhaps on its own core: let it get there.
-      std::this_thread::yield();
-      continue;
-    }
-    progress_.sleep_until(finished + left, std::chrono::milliseconds(1));
-    if (std::chrono::steady_clock::now() < end) continue;
-    // A user's kernel may wait for something that another application thread does after its next operator.
-    if (progress_.finished() == finished_at_begin && runner_->runs_user_kernel(graph_)) {
-      passes_through_.store(kPassThrough, std::memory_order_relaxed);
-      progress_.wake();
-    }
-    return false;
-  }
-}
-
-void EagerGraphExecutor::drain_all(bool may_interrupt) {
-  if (forked_) return;
-  const HostRelease release(hooks_);
-  take_settled(may_interrupt);
-  give_baton();
-}
 
 /// In a forked child. What was running when the process was forked never finishes here.
 void EagerGraphExecutor::run_synchronously(Operator* op) noexcept {

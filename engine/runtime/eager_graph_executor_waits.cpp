@@ -1,9 +1,6 @@
-// eager_graph_executor_waits.cpp: waiting callers that help, the controller thread, fork and shutdown.
-#include <algorithm>
+// eager_graph_executor_waits.cpp: waiting callers that help, and the controller thread.
 #include <chrono>
-#include <new>
 #include <system_error>
-#include <utility>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -269,86 +266,6 @@ void EagerGraphExecutor::nap(Controller state) noexcept {
     });
   }
   controller_.store(Controller::running, std::memory_order_seq_cst);
-}
-
-void EagerGraphExecutor::shutdown() noexcept {
-  if (forked_) return;
-  const HostRelease release(hooks_);
-  take_settled(false);
-  give_baton();
-  {
-    std::lock_guard guard(controller_lock_);
-    stop_.store(true, std::memory_order_release);
-  }
-  controller_wake_.notify_one();
-  if (controller_thread_.joinable()) controller_thread_.join();
-  take_settled(false);
-  runner_->rebuild(1);
-  give_baton();
-}
-
-// --- fork
-// -----------------------------------------------------------------------------------------------------------
-
-bool EagerGraphExecutor::runs_this_thread() const noexcept {
-  const void* const callback = EngineTask::executor_of_callback();
-  if (callback == static_cast<const GraphExecutor*>(this)) return true;
-  const DeviceArena* arena = EngineTask::arena();
-  return arena != nullptr && arena->owner() == runner_.get();
-}
-
-void EagerGraphExecutor::settle_for_fork() noexcept {
-  if (forked_ || EngineTask::active()) return;
-  if (!std::exchange(held_for_fork_, true))
-    settling_.fetch_add(1, std::memory_order_seq_cst);  // until after it
-  take_settled(false);
-  give_baton();
-}
-
-void EagerGraphExecutor::release_after_try() noexcept {
-  if (!forked_ && forked_with_baton_) give_baton();
-}
-
-bool EagerGraphExecutor::hold_for_fork() noexcept {
-  if (forked_) return true;
-  forked_with_baton_ = true;
-  if (!EngineTask::active()) {
-    take_baton();
-    drain();
-    reap();
-    return queue_.empty() && graph_.empty();
-  }
-  // From inside an operator or a callback waiting would be for ourselves: values in flight are lost to the
-  // child.
-  for (int tries = 0; !try_baton(); ++tries) {
-    if (tries == 1000) {
-      forked_with_baton_ = false;
-      return true;
-    }
-    std::this_thread::yield();
-  }
-  return true;
-}
-
-void EagerGraphExecutor::after_fork_in_parent() noexcept {
-  if (std::exchange(held_for_fork_, false)) settling_.fetch_sub(1, std::memory_order_seq_cst);
-  if (!forked_ && forked_with_baton_) give_baton();
-  progress_.wake();
-}
-
-/// None of the engine's threads exist here: operators run in the issuing call from now on.
-void EagerGraphExecutor::after_fork_in_child() noexcept {
-  forked_ = true;
-  naive_.failures().forget();  // the parent's to report; whoever reads such a value here is told still
-  settling_.store(0, std::memory_order_seq_cst);
-  held_for_fork_ = false;
-  progress_.forget_sleepers();
-  if (controller_thread_.joinable()) controller_thread_.detach();
-  new (&controller_lock_) std::mutex;
-  new (&controller_wake_) std::condition_variable;
-  static_cast<void>(runner_.release());  // its threads are gone: leaked, never joined
-  baton_.store(false, std::memory_order_relaxed);
-  takers_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace thalweg

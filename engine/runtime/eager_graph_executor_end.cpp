@@ -1,0 +1,174 @@
+// eager_graph_executor_end.cpp: waiting until nothing is in flight: new arenas, shutdown, fork.
+#include <chrono>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <thalweg/errors.h>
+
+#include "runtime/device_arena.h"
+#include "runtime/eager_graph_executor.h"
+#include "runtime/engine_task.h"
+#include "runtime/host_release.h"
+
+namespace thalweg {
+namespace {
+
+/// While everything is to come to an end: how long one look at it takes, and how many operators of
+/// application threads get in after a look that saw no progress.
+constexpr std::chrono::milliseconds kTick{50};
+constexpr int kPassThrough = 16;
+
+}  // namespace
+
+void EagerGraphExecutor::rebuild(int threads) {
+  if (forked_) return;
+  const HostRelease release(hooks_);
+  take_settled(true);
+  runner_->rebuild(threads);
+  give_baton();
+}
+
+/// Takes the baton when everything sent has finished and its slots are back. Application threads are held
+/// back meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait for
+/// them.
+void EagerGraphExecutor::take_settled(bool may_interrupt) {
+  settling_.fetch_add(1, std::memory_order_seq_cst);
+  passes_through_.store(0, std::memory_order_relaxed);
+  for (;;) {
+    take_baton();
+    settler_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    if (settle_for(kTick)) break;
+    // A signal handler may use the engine.
+    give_baton();
+    if (may_interrupt && hooks_.interrupted != nullptr && hooks_.interrupted()) {
+      end_settling();
+      throw Interrupted();
+    }
+  }
+  end_settling();
+}
+
+void EagerGraphExecutor::end_settling() noexcept {
+  settling_.fetch_sub(1, std::memory_order_seq_cst);
+  progress_.wake();
+}
+
+/// With the baton. False if something was still in flight after `time`.
+bool EagerGraphExecutor::settle_for(std::chrono::microseconds time) noexcept {
+  const auto end = std::chrono::steady_clock::now() + time;
+  const std::uint64_t finished_at_begin = progress_.finished();
+  for (;;) {
+    const std::uint64_t finished = progress_.finished();
+    drain();
+    if (!queue_.empty()) continue;
+    if (graph_.empty()) return true;
+    if (runner_->parked() > 0 && !runner_->retry_parked(false) && is_stuck() &&
+        !runner_->retry_parked(true) && is_stuck()) {
+      runner_->fail_parked();
+    }
+    const std::uint64_t left = graph_.count_before(~std::uint64_t{0});
+    if (left == 0) {
+      // The last one woke us before its flow task was over, perhaps on its own core: let it get there.
+      std::this_thread::yield();
+      continue;
+    }
+    progress_.sleep_until(finished + left, std::chrono::milliseconds(1));
+    if (std::chrono::steady_clock::now() < end) continue;
+    // A user's kernel may wait for something that another application thread does after its next operator.
+    if (progress_.finished() == finished_at_begin && runner_->runs_user_kernel(graph_)) {
+      passes_through_.store(kPassThrough, std::memory_order_relaxed);
+      progress_.wake();
+    }
+    return false;
+  }
+}
+
+void EagerGraphExecutor::drain_all(bool may_interrupt) {
+  if (forked_) return;
+  const HostRelease release(hooks_);
+  take_settled(may_interrupt);
+  give_baton();
+}
+
+void EagerGraphExecutor::shutdown() noexcept {
+  if (forked_) return;
+  const HostRelease release(hooks_);
+  take_settled(false);
+  give_baton();
+  {
+    std::lock_guard guard(controller_lock_);
+    stop_.store(true, std::memory_order_release);
+  }
+  controller_wake_.notify_one();
+  if (controller_thread_.joinable()) controller_thread_.join();
+  take_settled(false);
+  runner_->rebuild(1);
+  give_baton();
+}
+
+// --- fork
+// -----------------------------------------------------------------------------------------------------------
+
+bool EagerGraphExecutor::runs_this_thread() const noexcept {
+  const void* const callback = EngineTask::executor_of_callback();
+  if (callback == static_cast<const GraphExecutor*>(this)) return true;
+  const DeviceArena* arena = EngineTask::arena();
+  return arena != nullptr && arena->owner() == runner_.get();
+}
+
+void EagerGraphExecutor::settle_for_fork() noexcept {
+  if (forked_ || EngineTask::active()) return;
+  if (!std::exchange(held_for_fork_, true))
+    settling_.fetch_add(1, std::memory_order_seq_cst);  // until after it
+  take_settled(false);
+  give_baton();
+}
+
+void EagerGraphExecutor::release_after_try() noexcept {
+  if (!forked_ && forked_with_baton_) give_baton();
+}
+
+bool EagerGraphExecutor::hold_for_fork() noexcept {
+  if (forked_) return true;
+  forked_with_baton_ = true;
+  if (!EngineTask::active()) {
+    take_baton();
+    drain();
+    reap();
+    return queue_.empty() && graph_.empty();
+  }
+  // From inside an operator or a callback waiting would be for ourselves: values in flight are lost to the
+  // child.
+  for (int tries = 0; !try_baton(); ++tries) {
+    if (tries == 1000) {
+      forked_with_baton_ = false;
+      return true;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+void EagerGraphExecutor::after_fork_in_parent() noexcept {
+  if (std::exchange(held_for_fork_, false)) settling_.fetch_sub(1, std::memory_order_seq_cst);
+  if (!forked_ && forked_with_baton_) give_baton();
+  progress_.wake();
+}
+
+/// None of the engine's threads exist here: operators run in the issuing call from now on.
+void EagerGraphExecutor::after_fork_in_child() noexcept {
+  forked_ = true;
+  naive_.failures().forget();  // the parent's to report; whoever reads such a value here is told still
+  settling_.store(0, std::memory_order_seq_cst);
+  held_for_fork_ = false;
+  progress_.forget_sleepers();
+  if (controller_thread_.joinable()) controller_thread_.detach();
+  new (&controller_lock_) std::mutex;
+  new (&controller_wake_) std::condition_variable;
+  static_cast<void>(runner_.release());  // its threads are gone: leaked, never joined
+  baton_.store(false, std::memory_order_relaxed);
+  takers_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace thalweg
