@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/find_table.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_loops.h"
-#include "kernels/cpu/select_table.h"
 
 namespace thalweg::cpu {
 namespace {
@@ -51,7 +51,7 @@ struct LogicalSink {
 /// Counts along rows of neighbours, the threads sharing the elements of long rows and the rows else.
 template <class T>
 void count_rows(const KernelContext& ctx, const ReductionPlan& plan) {
-  const SelectLoops<T>& loops = select_table();
+  const FindLoops<T>& loops = find_table();
   const std::int64_t length = plan.reduced.total();
   const std::int64_t rows = plan.kept.total();
   const T* in = ctx.input(0).as<const T>();

@@ -1,11 +1,11 @@
-// sort.cpp: the kernels of sort and argsort. Each row becomes keys (sort_key.h), which radix_sort.h orders.
+// sort.cpp: the kernels of sort and argsort. Each row becomes keys (sort_key.h), which sort_items.h orders.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
 
 #include "kernels/cpu/half.h"
-#include "kernels/cpu/radix_sort.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/sort_items.h"
 #include "kernels/cpu/sort_key.h"
 
 namespace thalweg::cpu {

@@ -1,6 +1,6 @@
-// select_isa.cpp: loops that find the elements of a block that pass a test, compiled once per instruction
+// find_isa.cpp: loops that find the elements of a block that pass a test, compiled once per instruction
 // set.
-#include "kernels/cpu/select_table.h"
+#include "kernels/cpu/find_table.h"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -146,7 +146,7 @@ int64_t count_differs(const T* data, int64_t count, T value) {
 }
 
 template <class T>
-void fill_loops(SelectLoops<T>& loops) {
+void fill_loops(FindLoops<T>& loops) {
   loops.above = select<T, Above>;
   loops.below = select<T, Below>;
   loops.differs = select<T, Differs>;
@@ -155,7 +155,7 @@ void fill_loops(SelectLoops<T>& loops) {
 
 }  // namespace
 
-void fill_select(SelectTable& table) {
+void fill_find(FindTable& table) {
   fill_loops<int8_t>(table);
   fill_loops<int16_t>(table);
   fill_loops<int32_t>(table);

@@ -1,4 +1,4 @@
-// select_test.cpp: the loops of every instruction set that find elements, against plain ones.
+// find_test.cpp: the loops of every instruction set that find elements, against plain ones.
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/cpu/find_table.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/select_table.h"
 #include "kernels/op_runner.h"
 
 namespace thalweg::cpu {
 
-THALWEG_DECLARE_PER_ISA(fill_select, SelectTable)
+THALWEG_DECLARE_PER_ISA(fill_find, FindTable)
 
 namespace {
 
@@ -63,9 +63,9 @@ TYPED_TEST(Select, FindsWhatPlainLoopsFind) {
   const GuardedBytes bytes;
   for (Isa isa : kIsas) {
     if (!is_supported(isa)) continue;
-    SelectTable table{};
-    fill_select(isa, table);
-    const SelectLoops<T>& loops = table;
+    FindTable table{};
+    fill_find(isa, table);
+    const FindLoops<T>& loops = table;
     for (std::int64_t count : {0, 1, 5, 63, 64, 255, 256, 300, 777, 1024}) {
       // Of so many elements one is above and one below the bound, the rest equal it; then mixtures.
       for (unsigned rarity : {1u, 3u, 500u}) {
@@ -79,8 +79,8 @@ TYPED_TEST(Select, FindsWhatPlainLoopsFind) {
                                   : bound;
         }
         if (std::is_floating_point_v<T> && count > 2) data[count / 2] = std::numeric_limits<T>::quiet_NaN();
-        const auto found = [&](SelectLoop<T> loop) {
-          std::vector<std::uint32_t> positions(kSelectRoom);
+        const auto found = [&](FindLoop<T> loop) {
+          std::vector<std::uint32_t> positions(kFindRoom);
           positions.resize(static_cast<std::size_t>(loop(data, count, bound, positions.data())));
           return positions;
         };
@@ -98,9 +98,9 @@ TYPED_TEST(Select, CountsMoreThanALaneHolds) {
   const std::vector<TypeParam> data(100'003, TypeParam(1));
   for (Isa isa : kIsas) {
     if (!is_supported(isa)) continue;
-    SelectTable table{};
-    fill_select(isa, table);
-    const SelectLoops<TypeParam>& loops = table;
+    FindTable table{};
+    fill_find(isa, table);
+    const FindLoops<TypeParam>& loops = table;
     EXPECT_EQ(loops.count_differs(data.data(), 100'003, TypeParam(0)), 100'003) << name(isa);
     EXPECT_EQ(loops.count_differs(data.data(), 100'003, TypeParam(1)), 0) << name(isa);
   }

@@ -1,4 +1,4 @@
-// radix_sort.h: stable sorts of items by unsigned keys: on one thread, and in pieces that threads sort
+// sort_items.h: stable sorts of items by unsigned keys: on one thread, and in pieces that threads sort
 // side by side and merge. Numbers of 16, 32, 64 and 128 bits are sorted by Highway's vectorised quicksort.
 #pragma once
 
