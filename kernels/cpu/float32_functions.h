@@ -102,22 +102,27 @@ THALWEG_HD Floats times_exp2(Floats factor, Floats x) {
   return times_power_of_two(factor * exp2_of_fraction(x - (shifted - shift)), shifted);
 }
 
-/// e^x, to 1 unit in the last place, for x up to 0. A subnormal result is rounded once.
-THALWEG_HD Floats exp_of_negative(Floats x) {
-  const Floats least = floats(-104);  // 0 from here on
-  const Floats shift = floats(kRoundingShift);
-  // Not by way of numbers too small for the dtype, which take the processor many cycles.
-  const Floats bounded = x < least ? floats(0) : x;
-  const Floats shifted = Float32Lanes::multiply_add(bounded, floats(1.44269504f), shift);
-  const Floats whole = shifted - shift;
-  // The first part of log(2) times a small integer is exact.
-  const Floats near = Float32Lanes::multiply_add(whole, floats(-0.693359375f), bounded);
-  const Floats rest = Float32Lanes::multiply_add(whole, floats(2.12194440e-4f), near);
-  const Floats curve = polynomial<Float32Lanes>(rest, {0.5f, 0.16666576266288757f, 0.041666556149721146f,
-                                                       0.008363178931176662f, 0.0013926184037700295f});
-  const Floats power = Float32Lanes::multiply_add(rest * rest, curve, rest) + floats(1);
-  return x < least ? floats(0) : times_power_of_two(power, shifted);
-}
+/// 2^n e^r for x = n log(2) + r. A subnormal result is rounded once.
+struct FloatExp {
+  using Lanes = Float32Lanes;
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats least = floats(-104);  // 0 from here on
+    const Floats largest = floats(90);  // infinity from here on
+    const Floats shift = floats(kRoundingShift);
+    // Not by way of numbers too small for the dtype, which take the processor many cycles.
+    const Floats above = x < least ? floats(0) : x;
+    const Floats bounded = above > largest ? largest : above;
+    const Floats shifted = Lanes::multiply_add(bounded, floats(1.44269504f), shift);
+    const Floats whole = shifted - shift;
+    // The first part of log(2) times a small integer is exact.
+    const Floats near = Lanes::multiply_add(whole, floats(-0.693359375f), bounded);
+    const Floats rest = Lanes::multiply_add(whole, floats(2.12194440e-4f), near);
+    const Floats curve = polynomial<Lanes>(rest, {0.5f, 0.16666576266288757f, 0.041666556149721146f,
+                                                  0.008363178931176662f, 0.0013926184037700295f});
+    const Floats power = Lanes::multiply_add(rest * rest, curve, rest) + floats(1);
+    return x < least ? floats(0) : times_power_of_two(power, shifted);
+  }
+};
 
 /// Below 0.625 x + x^3 P(x^2), from there on 1 - 2 / (exp(2 |x|) + 1) with the sign of x.
 struct FloatTanh {

@@ -120,7 +120,10 @@ struct LibmAcosh {
 struct LibmPow {
   double operator()(double x, double y) const { return pow(x, y); }
 };
-using Exp = Repaired<RawExp, LibmExp>;
+struct Exp {
+  using F32 = FloatExp;
+  using F64 = Repaired<RawExp, LibmExp>::F64;
+};
 using Log1p = Repaired<RawLog1p, LibmLog1p>;
 using RepairedAsinh = Repaired<RawAsinh, LibmAsinh>;
 using Acosh = Repaired<RawAcosh, LibmAcosh>;
@@ -239,7 +242,7 @@ struct SigmoidOf {
   }
 };
 struct Sigmoid {
-  using F32 = SigmoidOf<RawExp::F32>;
+  using F32 = SigmoidOf<FloatExp>;
   using F64 = SigmoidOf<RawExp::F64>;
 };
 
@@ -268,7 +271,7 @@ struct SiluOf {
   }
 };
 struct Silu {
-  using F32 = SiluOf<RawExp::F32>;
+  using F32 = SiluOf<FloatExp>;
   using F64 = SiluOf<RawExp::F64>;
 };
 
@@ -303,7 +306,7 @@ struct LogAddExpOf {
 struct LogAddExp {
   struct Parts32 {
     using Lanes = Float32Lanes;
-    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return RawExp::F32::apply(x); }
+    static THALWEG_HD Lanes::Vector exp_of(Lanes::Vector x) { return FloatExp::apply(x); }
     static THALWEG_HD Lanes::Vector log1p_of(Lanes::Vector x) { return RawLog1p::F32::apply(x); }
   };
   struct Parts64 {

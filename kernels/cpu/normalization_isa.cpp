@@ -10,13 +10,9 @@ namespace {
 /// associate alike.
 constexpr int kSumBytes = 256;
 
-struct FloatExp {
-  using Lanes = Float32Lanes;
-  static THALWEG_HD Lanes::Vector of(Lanes::Vector x) { return exp_of_negative(x); }
-};
 struct DoubleExp {
   using Lanes = Float64Lanes;
-  static THALWEG_HD Lanes::Vector of(Lanes::Vector x) { return THALWEG_SLEEF_F64(exp, u10)(x); }
+  static THALWEG_HD Lanes::Vector apply(Lanes::Vector x) { return THALWEG_SLEEF_F64(exp, u10)(x); }
 };
 
 struct Sum {
@@ -116,7 +112,7 @@ struct Rows {
   static T exp(const T* in, T shift, T* out, int64_t count) {
     const Vector shifts = Lanes::splat(shift);
     return reduce<Lanes, Sum>(in, count, 0, kLowest, [&](Vector x, int64_t at, int64_t part) {
-      const Vector power = Exp::of(x - shifts);
+      const Vector power = Exp::apply(x - shifts);
       put(out + at, part, power);
       return power;
     });
@@ -125,7 +121,7 @@ struct Rows {
   static T exp_sum(const T* in, T shift, int64_t count) {
     const Vector shifts = Lanes::splat(shift);
     return reduce<Lanes, Sum>(in, count, 0, kLowest,
-                              [&](Vector x, int64_t, int64_t) { return Exp::of(x - shifts); });
+                              [&](Vector x, int64_t, int64_t) { return Exp::apply(x - shifts); });
   }
 
   static void subtract(const T* in, T shift, T further, T* out, int64_t count) {
@@ -155,7 +151,7 @@ struct Rows {
   static void exp_down(const T* in, int64_t rows, int64_t step, const T* shifts, T* out, T* sums,
                        int64_t count) {
     for_each(rows, step, count, [&](int64_t at, int64_t column, int64_t part) {
-      const Vector power = Exp::of(take(in + at, part) - take(shifts + column, part));
+      const Vector power = Exp::apply(take(in + at, part) - take(shifts + column, part));
       if (out != nullptr) put(out + at, part, power);
       put(sums + column, part, take(sums + column, part) + power);
     });

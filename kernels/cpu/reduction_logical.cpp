@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/elements.h"
-#include "kernels/cpu/find_table.h"
+#include "kernels/cpu/filter_table.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_loops.h"
@@ -51,7 +51,7 @@ struct LogicalSink {
 /// Counts along rows of neighbours, the threads sharing the elements of long rows and the rows else.
 template <class T>
 void count_rows(const KernelContext& ctx, const ReductionPlan& plan) {
-  const FindLoops<T>& loops = find_table();
+  const FilterLoops<T>& loops = filter_table();
   const std::int64_t length = plan.reduced.total();
   const std::int64_t rows = plan.kept.total();
   const T* in = ctx.input(0).as<const T>();

@@ -7,7 +7,7 @@
 
 #include <thalweg/errors.h>
 
-#include "kernels/cpu/find_table.h"
+#include "kernels/cpu/filter_table.h"
 #include "kernels/cpu/half.h"
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/register.h"
@@ -18,7 +18,7 @@ namespace {
 /// Elements of the mask that one parallel chunk looks at.
 constexpr std::int64_t kMaskChunk = 16384;
 
-/// Positions of the elements that are not zero, of at most kFindBlock; returns how many.
+/// Positions of the elements that are not zero, of at most kFilterBlock; returns how many.
 template <class T>
 std::int64_t positions_in(const T* in, std::int64_t stride, std::int64_t count,
                           std::uint32_t* positions) noexcept {
@@ -26,7 +26,7 @@ std::int64_t positions_in(const T* in, std::int64_t stride, std::int64_t count,
     return positions_in(reinterpret_cast<const std::uint8_t*>(in), stride, count, positions);
   } else {
     if constexpr (std::is_arithmetic_v<T>) {
-      const FindLoops<T>& loops = find_table();
+      const FilterLoops<T>& loops = filter_table();
       if (stride == 1) return loops.differs(in, count, T(0), positions);
     }
     std::int64_t found = 0;
@@ -45,7 +45,7 @@ std::int64_t count_in(const T* in, std::int64_t stride, std::int64_t count) noex
     return count_in(reinterpret_cast<const std::uint8_t*>(in), stride, count);
   } else {
     if constexpr (std::is_arithmetic_v<T>) {
-      const FindLoops<T>& loops = find_table();
+      const FilterLoops<T>& loops = filter_table();
       if (stride == 1) return loops.count_differs(in, count, T(0));
     }
     std::int64_t found = 0;
@@ -91,9 +91,9 @@ class Selected {
       const std::int64_t stride = nest_.inner_stride(0);
       std::int64_t which = starts_[chunk];
       run(chunk, [&](const T* in, std::int64_t first, std::int64_t count) {
-        std::uint32_t positions[kFindRoom];
-        for (std::int64_t done = 0; done < count; done += kFindBlock) {
-          const std::int64_t length = std::min(kFindBlock, count - done);
+        std::uint32_t positions[kFilterRoom];
+        for (std::int64_t done = 0; done < count; done += kFilterBlock) {
+          const std::int64_t length = std::min(kFilterBlock, count - done);
           const std::int64_t found = positions_in(in + done * stride, stride, length, positions);
           fn(Hits{which, found, first + done, positions});
           which += found;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/cpu/find_table.h"
+#include "kernels/cpu/filter_table.h"
 #include "kernels/cpu/half.h"
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/sort_items.h"
@@ -57,7 +57,7 @@ class Scan {
   Scan(std::int64_t k, std::int64_t length)
       : k_(k),
         first_(sorts_all(k, length) ? length : std::min(length, std::max(2 * k, kFirst))),
-        capacity_(std::min(length, std::max({first_, 4 * k, k + 2 * kFindBlock}))),
+        capacity_(std::min(length, std::max({first_, 4 * k, k + 2 * kFilterBlock}))),
         items_(2 * capacity_) {}
 
   /// The best of elements [begin, end), k or all if there are fewer, in order. Overwritten by the next call.
@@ -69,8 +69,8 @@ class Scan {
     // A bound that is raised each time the scan has doubled lets few elements pass.
     std::int64_t next_bound = begin + 2 * (at - begin);
     while (at < end) {
-      const std::int64_t length = std::min(kFindBlock, end - at);
-      std::uint32_t positions[kFindRoom];
+      const std::int64_t length = std::min(kFilterBlock, end - at);
+      std::uint32_t positions[kFilterRoom];
       const std::int64_t found = select(in + at * stride, stride, length, bound(in, stride), positions);
       if (count_ + found > capacity_) keep_best();
       for (std::int64_t i = 0; i < found; ++i) add(in, stride, at + positions[i]);
@@ -102,13 +102,13 @@ class Scan {
 
   static std::int64_t select(const T* in, std::int64_t stride, std::int64_t length, T bound,
                              std::uint32_t* positions) noexcept {
-    T block[kFindBlock];
+    T block[kFilterBlock];
     if (stride != 1) {
       for (std::int64_t i = 0; i < length; ++i) block[i] = in[i * stride];
       in = block;
     }
     if (bound != bound) return select_numbers(in, length, positions);
-    const FindLoops<T>& loops = find_table();
+    const FilterLoops<T>& loops = filter_table();
     return (largest ? loops.above : loops.below)(in, length, bound, positions);
   }
 

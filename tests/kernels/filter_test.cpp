@@ -1,4 +1,4 @@
-// find_test.cpp: the loops of every instruction set that find elements, against plain ones.
+// filter_test.cpp: the loops of every instruction set that find elements, against plain ones.
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/cpu/find_table.h"
+#include "kernels/cpu/filter_table.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/op_runner.h"
 
 namespace thalweg::cpu {
 
-THALWEG_DECLARE_PER_ISA(fill_find, FindTable)
+THALWEG_DECLARE_PER_ISA(fill_filter, FilterTable)
 
 namespace {
 
@@ -44,10 +44,10 @@ class GuardedBytes {
 };
 
 template <class T>
-class Select : public ::testing::Test {};
+class Filter : public ::testing::Test {};
 using Elements = ::testing::Types<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
                                   std::uint16_t, std::uint32_t, std::uint64_t, float, double>;
-TYPED_TEST_SUITE(Select, Elements);
+TYPED_TEST_SUITE(Filter, Elements);
 
 template <class T, class Test>
 std::vector<std::uint32_t> expected_positions(const T* data, std::int64_t count, Test test) {
@@ -58,14 +58,14 @@ std::vector<std::uint32_t> expected_positions(const T* data, std::int64_t count,
   return positions;
 }
 
-TYPED_TEST(Select, FindsWhatPlainLoopsFind) {
+TYPED_TEST(Filter, FindsWhatPlainLoopsFind) {
   using T = TypeParam;
   const GuardedBytes bytes;
   for (Isa isa : kIsas) {
     if (!is_supported(isa)) continue;
-    FindTable table{};
-    fill_find(isa, table);
-    const FindLoops<T>& loops = table;
+    FilterTable table{};
+    fill_filter(isa, table);
+    const FilterLoops<T>& loops = table;
     for (std::int64_t count : {0, 1, 5, 63, 64, 255, 256, 300, 777, 1024}) {
       // Of so many elements one is above and one below the bound, the rest equal it; then mixtures.
       for (unsigned rarity : {1u, 3u, 500u}) {
@@ -79,8 +79,8 @@ TYPED_TEST(Select, FindsWhatPlainLoopsFind) {
                                   : bound;
         }
         if (std::is_floating_point_v<T> && count > 2) data[count / 2] = std::numeric_limits<T>::quiet_NaN();
-        const auto found = [&](FindLoop<T> loop) {
-          std::vector<std::uint32_t> positions(kFindRoom);
+        const auto found = [&](FilterLoop<T> loop) {
+          std::vector<std::uint32_t> positions(kFilterRoom);
           positions.resize(static_cast<std::size_t>(loop(data, count, bound, positions.data())));
           return positions;
         };
@@ -94,13 +94,13 @@ TYPED_TEST(Select, FindsWhatPlainLoopsFind) {
   }
 }
 
-TYPED_TEST(Select, CountsMoreThanALaneHolds) {
+TYPED_TEST(Filter, CountsMoreThanALaneHolds) {
   const std::vector<TypeParam> data(100'003, TypeParam(1));
   for (Isa isa : kIsas) {
     if (!is_supported(isa)) continue;
-    FindTable table{};
-    fill_find(isa, table);
-    const FindLoops<TypeParam>& loops = table;
+    FilterTable table{};
+    fill_filter(isa, table);
+    const FilterLoops<TypeParam>& loops = table;
     EXPECT_EQ(loops.count_differs(data.data(), 100'003, TypeParam(0)), 100'003) << name(isa);
     EXPECT_EQ(loops.count_differs(data.data(), 100'003, TypeParam(1)), 0) << name(isa);
   }

@@ -1,6 +1,6 @@
-// find_isa.cpp: loops that find the elements of a block that pass a test, compiled once per instruction
+// filter_isa.cpp: loops that find the elements of a block that pass a test, compiled once per instruction
 // set.
-#include "kernels/cpu/find_table.h"
+#include "kernels/cpu/filter_table.h"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -47,7 +47,7 @@ struct Differs {
 
 /// Without a branch on the elements, which would be mispredicted half the time.
 template <class T, class Test>
-int64_t select_each(const T* data, int64_t begin, int64_t end, T bound, uint32_t* positions, int64_t found) {
+int64_t filter_each(const T* data, int64_t begin, int64_t end, T bound, uint32_t* positions, int64_t found) {
   for (int64_t i = begin; i < end; ++i) {
     positions[found] = static_cast<uint32_t>(i);
     found += Test::passes(data[i], bound) ? 1 : 0;
@@ -69,7 +69,7 @@ uint64_t bits_of(const Hits& hits) {
 }
 
 template <class T, class Test>
-int64_t select(const T* data, int64_t count, T bound, uint32_t* positions) {
+int64_t filter(const T* data, int64_t count, T bound, uint32_t* positions) {
   using V = typename RegisterOf<T>::type;
   constexpr int width = kRegisterBytes / static_cast<int>(sizeof(T));
   const V bounds = V{} + bound;
@@ -92,13 +92,13 @@ int64_t select(const T* data, int64_t count, T bound, uint32_t* positions) {
       }
     }
   }
-  return select_each<T, Test>(data, at, count, bound, positions, found);
+  return filter_each<T, Test>(data, at, count, bound, positions, found);
 }
 
 #else
 
 template <class T, class Test>
-int64_t select(const T* data, int64_t count, T bound, uint32_t* positions) {
+int64_t filter(const T* data, int64_t count, T bound, uint32_t* positions) {
   using V = typename RegisterOf<T>::type;
   constexpr int width = kRegisterBytes / static_cast<int>(sizeof(T));
   const V bounds = V{} + bound;
@@ -114,9 +114,9 @@ int64_t select(const T* data, int64_t count, T bound, uint32_t* positions) {
     int64_t any = 0;
     for (const int64_t word : words) any |= word;
     if (any == 0) continue;
-    found = select_each<T, Test>(data, at, at + kGroup * width, bound, positions, found);
+    found = filter_each<T, Test>(data, at, at + kGroup * width, bound, positions, found);
   }
-  return select_each<T, Test>(data, at, count, bound, positions, found);
+  return filter_each<T, Test>(data, at, count, bound, positions, found);
 }
 
 #endif
@@ -146,16 +146,16 @@ int64_t count_differs(const T* data, int64_t count, T value) {
 }
 
 template <class T>
-void fill_loops(FindLoops<T>& loops) {
-  loops.above = select<T, Above>;
-  loops.below = select<T, Below>;
-  loops.differs = select<T, Differs>;
+void fill_loops(FilterLoops<T>& loops) {
+  loops.above = filter<T, Above>;
+  loops.below = filter<T, Below>;
+  loops.differs = filter<T, Differs>;
   loops.count_differs = count_differs<T>;
 }
 
 }  // namespace
 
-void fill_find(FindTable& table) {
+void fill_filter(FilterTable& table) {
   fill_loops<int8_t>(table);
   fill_loops<int16_t>(table);
   fill_loops<int32_t>(table);
