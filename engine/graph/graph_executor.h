@@ -1,6 +1,7 @@
 // graph_executor.h: what the front of the engine asks of whoever carries operators out.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "graph/message_queue.h"
@@ -30,6 +31,9 @@ class GraphExecutor {
 
   /// The engine this executor belongs to.
   virtual Engine& engine() noexcept = 0;
+
+  /// Completion callbacks that have begun and not ended.
+  std::atomic<int> callbacks_running{0};
 };
 
 }  // namespace thalweg

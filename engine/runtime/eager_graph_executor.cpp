@@ -14,9 +14,6 @@
 namespace thalweg {
 namespace {
 
-constexpr int kCountShift = 40;
-constexpr std::uint64_t kUnitMask = (std::uint64_t{1} << kCountShift) - 1;
-constexpr std::int64_t kUnit = 64;
 /// Inline runs are counted in groups: a counter shared with other threads costs more than a small operator.
 constexpr std::int64_t kAccountEvery = 64;
 /// Ready operators are put in groups, but wait no longer than for so many others.
@@ -28,13 +25,11 @@ constexpr std::size_t kFairDrain = 4096;
 /// Caller-driven: how often the holder looks at the queue again after he gave the baton back, if nobody wants
 /// it. What comes later is from threads that issue at this moment, and those drain themselves.
 constexpr int kLooks = 2;
-std::uint64_t in_flight_word(std::int64_t operators, std::int64_t units) {
-  return (static_cast<std::uint64_t>(operators) << kCountShift) + static_cast<std::uint64_t>(units);
-}
-/// Clamped: more than any machine has must not run into the count.
-std::int64_t units_of(std::int64_t bytes) {
-  return (std::min(bytes, std::int64_t{1} << 44) + kUnit - 1) / kUnit;
-}
+using std::chrono::milliseconds;
+/// Who waits to issue looks again after so long, at the latest.
+constexpr milliseconds kTick{50};
+/// And is the first in line after so long.
+constexpr milliseconds kPatience{20};
 
 /// The operator that this thread sent some operators ago, for the reader's prefetch.
 const void* earlier_operator(const void* op) noexcept {
@@ -58,20 +53,15 @@ EagerGraphExecutor::EagerGraphExecutor(Engine& engine, const EngineOptions& opti
       hooks_(options.hooks),
       naive_(naive),
       runner_(new PerDeviceThreadNodeRunner(naive, devices, threads, options.run_inline, *this)),
-      max_operators_(options.max_operators_in_flight),
-      max_bytes_(options.max_bytes_in_flight) {
+      admission_(options.max_operators_in_flight, options.max_bytes_in_flight) {
   graph_.set_name(options.name);
+  if (options.memory_limit > 0) admission_.always_ask(true);
 }
 
 EagerGraphExecutor::~EagerGraphExecutor() { shutdown(); }
 
-std::uint64_t EagerGraphExecutor::in_flight() const noexcept {
-  return in_flight_.load(std::memory_order_relaxed) >> kCountShift;
-}
-
 void EagerGraphExecutor::set_limits(std::int64_t operators, std::int64_t bytes) noexcept {
-  max_operators_.store(operators, std::memory_order_relaxed);
-  max_bytes_.store(bytes, std::memory_order_relaxed);
+  admission_.set_limits(operators, bytes);
   progress_.wake();
 }
 
@@ -83,17 +73,11 @@ void EagerGraphExecutor::submit(Operator* op) {
     drain_in_child();
     return run_synchronously(op);
   }
-  op->run_ahead_units = units_of(op->bytes);
+  op->run_ahead_units = Admission::units_of(op->bytes);
   if (imported_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]]
     count_imported(op);
-  const std::uint64_t mine = in_flight_word(1, op->run_ahead_units);
-  if (!try_reserve(mine)) [[unlikely]] {
-    if (EngineTask::active()) {
-      in_flight_.fetch_add(mine, std::memory_order_relaxed);
-    } else {
-      admit(op, mine);
-    }
-  }
+  if (!admission_.try_enter(op->run_ahead_units)) [[unlikely]]
+    EngineTask::active() ? admission_.enter(op->run_ahead_units) : admit(op);
   const std::uint64_t id = op->id;
   op->prefetch_hint = earlier_operator(op);
   queue_.push(op);
@@ -128,73 +112,114 @@ void EagerGraphExecutor::release(Operand* operand) noexcept {
 /// A loop that brings data in and drops it after use holds it until its readers have run: what was brought in
 /// counts with the next operator.
 void EagerGraphExecutor::count_imported(Operator* op) noexcept {
-  op->run_ahead_units = units_of(op->bytes + imported_bytes_.exchange(0, std::memory_order_relaxed));
-}
-
-bool EagerGraphExecutor::wait_for_memory(bool (*has_it)(void*), void* context) {
-  if (forked_ || EngineTask::active()) return false;
-  const HostRelease release(hooks_);
-  for (;;) {
-    const std::uint64_t finished = progress_.finished();
-    const bool last = in_flight() == 0;
-    if (last) {
-      take_baton();  // others may have dropped handles that only a drain lets go of
-      drain();
-      give_baton();
-    } else {
-      try_drain();
-    }
-    if (has_it(context)) return true;
-    if (last && in_flight() == 0) return false;
-    fail_parked_if_stuck();
-    progress_.sleep_until(finished + 1, std::chrono::milliseconds(1));
-    check_interrupted();
-  }
+  op->run_ahead_units =
+      Admission::units_of(op->bytes + imported_bytes_.exchange(0, std::memory_order_relaxed));
 }
 
 void EagerGraphExecutor::flush() {
   if (!EngineTask::active()) try_drain();
 }
 
-/// Counts an operator in if the limits leave room. An operator larger than the byte limit enters when nothing
-/// is in flight.
-bool EagerGraphExecutor::try_reserve(std::uint64_t mine) noexcept {
-  if (settling_.load(std::memory_order_relaxed) > 0) [[unlikely]] {
-    const bool is_settler = settler_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-    if (!is_settler && passes_through_.fetch_sub(1, std::memory_order_relaxed) <= 0) return false;
+/// Of somebody who waits to issue: after some time others let him go first, or small requests would take the
+/// room that a large one waits for.
+class EagerGraphExecutor::Turn {
+ public:
+  explicit Turn(EagerGraphExecutor& executor) noexcept : executor_(executor) {}
+  ~Turn() {
+    if (executor_.admission_.end_turn(this)) executor_.progress_.wake();
   }
-  std::uint64_t word = in_flight_.load(std::memory_order_relaxed);
-  do {
-    const auto operators = static_cast<std::int64_t>(word >> kCountShift);
-    const auto bytes = static_cast<std::int64_t>((word & kUnitMask) + (mine & kUnitMask)) * kUnit;
-    if (word != 0 && (operators >= max_operators_.load(std::memory_order_relaxed) ||
-                      bytes > max_bytes_.load(std::memory_order_relaxed))) {
-      return false;
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  /// Once per look. True if nothing at all has finished for a while.
+  bool look(std::uint64_t finished) noexcept {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - begin_ > kPatience) executor_.admission_.take_turn(this);
+    if (finished != finished_) {
+      finished_ = finished;
+      progress_at_ = now;
     }
-  } while (!in_flight_.compare_exchange_weak(word, word + mine, std::memory_order_relaxed));
-  return true;
+    executor_.ease_holds();
+    return now - progress_at_ > kTick;
+  }
+
+ private:
+  EagerGraphExecutor& executor_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point progress_at_ = begin_;
+  std::uint64_t finished_ = executor_.progress_.finished();
+};
+
+void EagerGraphExecutor::ease_holds() noexcept {
+  const bool user_code_runs =
+      callbacks_running.load(std::memory_order_relaxed) > 0 || runner_->user_kernels() > 0;
+  if (admission_.ease(progress_.finished(), user_code_runs)) progress_.wake();
+}
+
+/// Under a limit of memory what is in flight must find room for its results in whatever order it runs, or the
+/// newest could take what the oldest need and all would wait for each other.
+bool EagerGraphExecutor::has_room(Device device, std::int64_t bytes) const {
+  const std::int64_t limit = naive_.memory_limit();
+  if (limit == 0 || bytes <= Buffer::kInlineBytes || admission_.operators() == 0) return true;
+  return naive_.live_bytes(device) + admission_.bytes() + bytes <= limit;
 }
 
 /// Blocks until the limits leave room: the caller drains and helps meanwhile.
-void EagerGraphExecutor::admit(Operator* op, std::uint64_t mine) {
+void EagerGraphExecutor::admit(Operator* op) {
+  const auto try_admit = [&](const void* turn, bool has_room) {
+    return has_room && admission_.try_enter_held(op->run_ahead_units, turn);
+  };
+  if (try_admit(nullptr, has_room(op->device, op->bytes))) return;
   const HostRelease release(hooks_);
   const bool may_interrupt = !op->in_place && op->outputs()[0]->recover == nullptr;
+  Turn turn(*this);
   for (;;) {
     try_drain();
     fail_parked_if_stuck();
     const std::uint64_t finished = progress_.finished();
-    if (try_reserve(mine)) return;
-    const auto operators = static_cast<std::int64_t>(in_flight());
-    const std::int64_t limit = max_operators_.load(std::memory_order_relaxed);
+    const bool stands_still = turn.look(finished);
+    if (try_admit(&turn, stands_still || has_room(op->device, op->bytes))) return;
+    const std::int64_t operators = admission_.operators();
+    const std::int64_t limit = admission_.max_operators();
     // Not one by one: a caller that wakes for every finished operator slows those who run them.
     const std::int64_t excess = operators < limit ? 1 : operators - limit / 4 * 3;
     progress_.sleep_until(finished + static_cast<std::uint64_t>(std::max<std::int64_t>(excess, 1)),
-                          std::chrono::milliseconds(runner_->parked() > 0 ? 1 : 50));
+                          runner_->parked() > 0 ? milliseconds(1) : kPatience);
     if (may_interrupt && hooks_.interrupted != nullptr && hooks_.interrupted()) {
       naive_.fail(*op, std::make_exception_ptr(Interrupted()));
       op->free();
       throw Interrupted();
     }
+  }
+}
+
+Buffer* EagerGraphExecutor::allocate(Device device, std::int64_t bytes) {
+  Allocator& allocator = naive_.allocator(device);
+  const bool may_wait = !forked_ && !EngineTask::active();
+  if (!may_wait || has_room(device, bytes)) {
+    if (Buffer* buffer = allocator.try_allocate(bytes)) return buffer;
+  }
+  const std::int64_t limit = naive_.memory_limit();
+  if (!may_wait || (limit > 0 && bytes > limit)) return nullptr;
+  const HostRelease release(hooks_);
+  Turn turn(*this);
+  for (;;) {
+    const std::uint64_t finished = progress_.finished();
+    const bool is_last_look = admission_.operators() == 0;
+    if (is_last_look) {
+      take_baton();  // others may have dropped handles that only a drain lets go of
+      drain();
+      give_baton();
+    } else {
+      try_drain();
+    }
+    if (turn.look(finished) || is_last_look || has_room(device, bytes)) {
+      if (Buffer* buffer = allocator.try_allocate(bytes)) return buffer;
+    }
+    if (is_last_look && admission_.operators() == 0) return nullptr;
+    fail_parked_if_stuck();
+    progress_.sleep_until(finished + 1, milliseconds(1));
+    check_interrupted();
   }
 }
 
@@ -336,7 +361,10 @@ void EagerGraphExecutor::handle(ControlMessage* message) {
     void operator()(FetchValue& body) const { body.operand->unref(); }
     void operator()(Synchronise& body) const { self.reach(*body.point); }
     void operator()(SetOption& body) const {
+      const bool was_limited = self.naive_.memory_limit() > 0;
+      const bool is_limited = body.value > 0;
       self.naive_.set_memory_limit(body.value);
+      if (was_limited != is_limited) self.admission_.always_ask(is_limited);
       if (body.applied != nullptr) body.applied->store(true, std::memory_order_release);
     }
   };
@@ -369,7 +397,7 @@ void EagerGraphExecutor::free_released() noexcept {
 }
 
 void EagerGraphExecutor::account(std::int64_t operators, std::int64_t units) noexcept {
-  in_flight_.fetch_sub(in_flight_word(operators, units), std::memory_order_relaxed);
+  admission_.leave(operators, units);
   progress_.add(static_cast<std::uint64_t>(operators));
 }
 
@@ -395,8 +423,7 @@ std::size_t EagerGraphExecutor::drain_in_child() noexcept {
   for (Message* message = queue_.take_all(); message != nullptr; ++count) {
     Message* next = message->next_message;
     if (message->kind == Message::Kind::add_operator) {
-      in_flight_.fetch_sub(in_flight_word(1, static_cast<Operator*>(message)->run_ahead_units),
-                           std::memory_order_relaxed);
+      admission_.leave(1, static_cast<Operator*>(message)->run_ahead_units);
       run_synchronously(static_cast<Operator*>(message));
     } else {
       handle(static_cast<ControlMessage*>(message));

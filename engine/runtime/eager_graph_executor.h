@@ -13,6 +13,7 @@
 #include "graph/graph_executor.h"
 #include "graph/logical_graph.h"
 #include "graph/rewrite/pass.h"
+#include "runtime/admission.h"
 #include "runtime/naive_runner.h"
 #include "runtime/node_runner.h"
 #include "runtime/progress.h"
@@ -46,9 +47,10 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void add_imported(std::int64_t bytes) noexcept {
     imported_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
-  /// For a caller who found no memory: waits until `has_it` says true. False if nothing that is in flight can
-  /// free any more, and inside an operator or a callback.
-  bool wait_for_memory(bool (*has_it)(void*), void* context);
+  /// A block for data from outside. Leaves the room that operators in flight will need, and waits for them
+  /// where it has to, but not inside an operator or a callback. nullptr if nothing that is in flight can free
+  /// so much.
+  Buffer* allocate(Device device, std::int64_t bytes);
   /// Drains, stops the controller and the arenas.
   void shutdown() noexcept;
   /// Whether this thread is inside a kernel or a completion callback of this engine.
@@ -56,7 +58,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void rebuild(int threads);
   void set_limits(std::int64_t operators, std::int64_t bytes) noexcept;
   std::uint64_t executed() const noexcept { return progress_.finished(); }
-  std::uint64_t in_flight() const noexcept;
+  std::uint64_t in_flight() const noexcept { return static_cast<std::uint64_t>(admission_.operators()); }
   std::uint64_t run_inline() const noexcept { return runner_ ? runner_->run_inline() : 0; }
 
   /// Calls `read(graph, newest)` while holding the baton. `newest` is the newest message that was sent and
@@ -120,13 +122,14 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void free_released() noexcept;
   void account(std::int64_t operators, std::int64_t units) noexcept;
   void take_settled(bool may_interrupt);
-  bool settle_for(std::chrono::microseconds time) noexcept;
-  void end_settling() noexcept;
+  bool settle_for(std::chrono::milliseconds time) noexcept;
   std::size_t drain_in_child() noexcept;
-  bool try_reserve(std::uint64_t mine) noexcept;
 
   // Back-pressure.
-  void admit(Operator* op, std::uint64_t mine);
+  void admit(Operator* op);
+  bool has_room(Device device, std::int64_t bytes) const;
+  void ease_holds() noexcept;
+  class Turn;
   void count_imported(Operator* op) noexcept;
 
   // Waiting.
@@ -140,6 +143,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   bool is_stuck() const noexcept;
   bool drain_if_stuck(bool fail) noexcept;
   void fail_parked_if_stuck() noexcept;
+  void hold_for_parked(bool on) noexcept;
   void check_interrupted() const;
 
   // The controller thread.
@@ -166,17 +170,14 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   LogicalGraph graph_;  // baton
   Progress progress_;
 
-  // Operators (high 24 bits) and bytes in units of 64 (low 40) issued and not finished, in one word.
-  alignas(64) std::atomic<std::uint64_t> in_flight_{0};
+  Admission admission_;
   std::atomic<std::int64_t> imported_bytes_{0};  // with the next operator
-  std::atomic<int> settling_{0};                 // threads that wait for everything to end
-  std::atomic<std::thread::id> settler_{};       // the one that has or had the baton: it is not held back
-  std::atomic<int> passes_through_{0};           // operators that may be issued all the same
-  std::atomic<std::int64_t> max_operators_;
-  std::atomic<std::int64_t> max_bytes_;
 
   alignas(64) std::atomic<Controller> controller_{Controller::none};
   std::atomic<bool> stop_{false};
+  // While operators wait for memory: since when, and whether application threads are held back for them.
+  std::chrono::steady_clock::time_point parked_since_{};  // judging_
+  std::atomic<bool> holds_for_parked_{false};
   std::atomic<bool> judging_{false};  // somebody looks whether operators wait for memory in vain
   Waiter* postponed_ = nullptr;       // baton
   bool forked_ = false;

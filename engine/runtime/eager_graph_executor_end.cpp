@@ -14,10 +14,8 @@
 namespace thalweg {
 namespace {
 
-/// While everything is to come to an end: how long one look at it takes, and how many operators of
-/// application threads get in after a look that saw no progress.
+/// Who waits for the end of everything looks for interrupts this often.
 constexpr std::chrono::milliseconds kTick{50};
-constexpr int kPassThrough = 16;
 
 }  // namespace
 
@@ -33,31 +31,29 @@ void EagerGraphExecutor::rebuild(int threads) {
 /// back meanwhile, or they could keep it going for ever; a running kernel may issue operators and wait for
 /// them.
 void EagerGraphExecutor::take_settled(bool may_interrupt) {
-  settling_.fetch_add(1, std::memory_order_seq_cst);
-  passes_through_.store(0, std::memory_order_relaxed);
+  struct Hold {
+    explicit Hold(EagerGraphExecutor& executor) : self(executor), exempt(executor.admission_) {
+      self.admission_.begin_hold();
+    }
+    ~Hold() {
+      self.admission_.end_hold();
+      self.progress_.wake();
+    }
+    EagerGraphExecutor& self;
+    const Admission::Exempt exempt;
+  } hold(*this);
   for (;;) {
     take_baton();
-    settler_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    if (settle_for(kTick)) break;
+    if (settle_for(kTick)) return;
     // A signal handler may use the engine.
     give_baton();
-    if (may_interrupt && hooks_.interrupted != nullptr && hooks_.interrupted()) {
-      end_settling();
-      throw Interrupted();
-    }
+    if (may_interrupt) check_interrupted();
   }
-  end_settling();
-}
-
-void EagerGraphExecutor::end_settling() noexcept {
-  settling_.fetch_sub(1, std::memory_order_seq_cst);
-  progress_.wake();
 }
 
 /// With the baton. False if something was still in flight after `time`.
-bool EagerGraphExecutor::settle_for(std::chrono::microseconds time) noexcept {
+bool EagerGraphExecutor::settle_for(std::chrono::milliseconds time) noexcept {
   const auto end = std::chrono::steady_clock::now() + time;
-  const std::uint64_t finished_at_begin = progress_.finished();
   for (;;) {
     const std::uint64_t finished = progress_.finished();
     drain();
@@ -74,13 +70,8 @@ bool EagerGraphExecutor::settle_for(std::chrono::microseconds time) noexcept {
       continue;
     }
     progress_.sleep_until(finished + left, std::chrono::milliseconds(1));
-    if (std::chrono::steady_clock::now() < end) continue;
-    // A user's kernel may wait for something that another application thread does after its next operator.
-    if (progress_.finished() == finished_at_begin && runner_->runs_user_kernel(graph_)) {
-      passes_through_.store(kPassThrough, std::memory_order_relaxed);
-      progress_.wake();
-    }
-    return false;
+    ease_holds();
+    if (std::chrono::steady_clock::now() >= end) return false;
   }
 }
 
@@ -119,8 +110,7 @@ bool EagerGraphExecutor::runs_this_thread() const noexcept {
 
 void EagerGraphExecutor::settle_for_fork() noexcept {
   if (forked_ || EngineTask::active()) return;
-  if (!std::exchange(held_for_fork_, true))
-    settling_.fetch_add(1, std::memory_order_seq_cst);  // until after it
+  if (!std::exchange(held_for_fork_, true)) admission_.begin_hold();  // until after it
   take_settled(false);
   give_baton();
 }
@@ -151,7 +141,7 @@ bool EagerGraphExecutor::hold_for_fork() noexcept {
 }
 
 void EagerGraphExecutor::after_fork_in_parent() noexcept {
-  if (std::exchange(held_for_fork_, false)) settling_.fetch_sub(1, std::memory_order_seq_cst);
+  if (std::exchange(held_for_fork_, false)) admission_.end_hold();
   if (!forked_ && forked_with_baton_) give_baton();
   progress_.wake();
 }
@@ -160,7 +150,7 @@ void EagerGraphExecutor::after_fork_in_parent() noexcept {
 void EagerGraphExecutor::after_fork_in_child() noexcept {
   forked_ = true;
   naive_.failures().forget();  // the parent's to report; whoever reads such a value here is told still
-  settling_.store(0, std::memory_order_seq_cst);
+  admission_.forget_holds();
   held_for_fork_ = false;
   progress_.forget_sleepers();
   if (controller_thread_.joinable()) controller_thread_.detach();

@@ -171,12 +171,31 @@ Operator* EagerGraphExecutor::claim_any() {
 
 /// If operators wait for memory and nothing else can run any more, the oldest of them gets its error.
 void EagerGraphExecutor::fail_parked_if_stuck() noexcept {
-  if (runner_->parked() == 0 || judging_.exchange(true, std::memory_order_acquire)) return;
+  if (runner_->parked() == 0 && !holds_for_parked_.load(std::memory_order_relaxed)) return;
+  if (judging_.exchange(true, std::memory_order_acquire)) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (runner_->parked() == 0) {
+    hold_for_parked(false);
+  } else if (parked_since_ == std::chrono::steady_clock::time_point{}) {
+    parked_since_ = now;
+  } else if (now - parked_since_ > kTick) {
+    hold_for_parked(true);
+  }
   // The user may have dropped tensors; and one further back may fit, and let the first go on when it has run.
   if (!runner_->retry_parked(false) && drain_if_stuck(false) && !runner_->retry_parked(true)) {
     drain_if_stuck(true);
   }
+  ease_holds();
   judging_.store(false, std::memory_order_release);
+}
+
+/// Application threads that go on issuing could take the memory for ever, and there would never be a verdict.
+void EagerGraphExecutor::hold_for_parked(bool on) noexcept {
+  if (!on) parked_since_ = {};
+  if (holds_for_parked_.exchange(on) == on) return;
+  if (on) return admission_.begin_hold();
+  admission_.end_hold();
+  progress_.wake();
 }
 
 bool EagerGraphExecutor::drain_if_stuck(bool fail) noexcept {
@@ -244,10 +263,8 @@ void EagerGraphExecutor::async_main() noexcept {
       }
     }
     idle = count > 0 ? 0 : idle + 1;
-    if (runner_->parked() > 0) {
-      fail_parked_if_stuck();
-      idle = 0;
-    }
+    fail_parked_if_stuck();
+    if (runner_->parked() > 0) idle = 0;
     nap(idle < kNaps ? Controller::napping : Controller::asleep);
   }
 }
@@ -258,8 +275,9 @@ void EagerGraphExecutor::nap(Controller state) noexcept {
   controller_.store(state, std::memory_order_seq_cst);
   if (state == Controller::napping) {
     controller_wake_.wait_for(lock, kNap);
-  } else if (queue_.empty() && !queue_.has_released() &&
-             runner_->parked() == 0) {  // seq_cst on both sides: a sender that missed the store is seen here
+  } else if (queue_.empty() && !queue_.has_released() && runner_->parked() == 0 &&
+             !holds_for_parked_.load(std::memory_order_relaxed)) {  // seq_cst on both sides: a sender that
+                                                                    // missed the store is seen here
     controller_wake_.wait(lock, [this] {
       return stop_.load(std::memory_order_relaxed) ||
              controller_.load(std::memory_order_relaxed) != Controller::asleep;

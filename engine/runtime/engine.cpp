@@ -1,6 +1,7 @@
 // engine.cpp: the public engine: issue, read, wait, options.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -252,18 +253,9 @@ Tensor Engine::constant(const Scalar& value, DType dtype, Device device) {
 Tensor Engine::allocate(DType dtype, const Shape& shape, Device device) {
   check_device(device);
   const std::int64_t bytes = checked_numel("allocate", shape, item_size(dtype)) * item_size(dtype);
-  struct Request {
-    Allocator& allocator;
-    std::int64_t bytes;
-    Buffer* buffer;
-    static bool is_met(void* self) {
-      auto& request = *static_cast<Request*>(self);
-      request.buffer = request.allocator.try_allocate(request.bytes);
-      return request.buffer != nullptr;
-    }
-  } request{impl_->naive.allocator(device), bytes, nullptr};
-  if (!Request::is_met(&request) &&
-      !(impl_->eager && impl_->eager->wait_for_memory(&Request::is_met, &request))) {
+  Buffer* const buffer = impl_->eager ? impl_->eager->allocate(device, bytes)
+                                      : impl_->naive.allocator(device).try_allocate(bytes);
+  if (buffer == nullptr) {
     const MemoryStats stats = memory_stats(device);
     throw OutOfMemoryError("allocate: " + std::to_string(bytes) + " bytes do not fit on " +
                            to_string(device) + ": " + std::to_string(stats.live_bytes) + " live, limit " +
@@ -272,21 +264,32 @@ Tensor Engine::allocate(DType dtype, const Shape& shape, Device device) {
   Operand* operand = ready_operand(*impl_, dtype, device);
   operand->meta.shape = shape;
   operand->meta.strides = contiguous_strides(shape);
-  operand->set_ready(request.buffer);
+  operand->set_ready(buffer);
   if (impl_->eager) impl_->eager->add_imported(bytes);
   return Tensor(operand);
 }
 
 void* Engine::mutable_data(const Tensor& fresh) noexcept { return fresh.operand()->data(); }
 
+/// Bytes from the first to the last element of a view.
+static std::int64_t reach_of(const TensorMeta& meta) noexcept {
+  std::int64_t last = 0;
+  for (std::size_t axis = 0; axis < meta.shape.size(); ++axis) {
+    if (meta.shape[axis] == 0) return 0;
+    last += (meta.shape[axis] - 1) * std::abs(meta.strides[axis]);
+  }
+  return (last + 1) * item_size(meta.dtype);
+}
+
 Tensor Engine::from_external(TensorMeta meta, void* data, std::function<void()> release) {
   check_device(meta.device);
   checked_numel("from_external", meta.shape, item_size(meta.dtype));
   Operand* operand = ready_operand(*impl_, meta.dtype, meta.device);
   operand->meta = std::move(meta);
-  const std::int64_t bytes = operand->meta.bytes();
+  const std::int64_t bytes = reach_of(operand->meta);
   operand->set_ready(Buffer::make_foreign(data, std::move(release)));
-  if (impl_->eager) impl_->eager->add_imported(bytes);
+  // The same again keeps no more alive.
+  if (impl_->eager && impl_->last_import.exchange(data) != data) impl_->eager->add_imported(bytes);
   return Tensor(operand);
 }
 

@@ -42,6 +42,7 @@ struct Engine::Impl {
   std::mutex freeze_lock;
   std::atomic<bool> frozen{false};
   std::atomic<bool> closed{false};
+  std::atomic<const void*> last_import{nullptr};
 
   // Recording; see inspect/graph_dump.h.
   std::mutex record_lock;

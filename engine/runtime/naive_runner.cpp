@@ -63,7 +63,11 @@ struct NaiveRunner::Outputs {
 
 NaiveRunner::NaiveRunner(const KernelRegistry& kernels, RunnerSupportedDevices devices,
                          const EngineOptions& options, FailureLog& failures)
-    : kernels_(kernels), devices_(devices), failures_(failures), resolve_site_(options.hooks.resolve_site) {
+    : kernels_(kernels),
+      devices_(devices),
+      failures_(failures),
+      resolve_site_(options.hooks.resolve_site),
+      memory_limit_(options.memory_limit) {
   for (int i = 0; i < devices.count(); ++i) {
     allocators_.emplace_back(new Allocator(options.cache_limit, options.memory_limit));
     compute_.push_back(std::make_unique<HostStream>("compute"));

@@ -49,7 +49,13 @@ class NaiveRunner {
   void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
   FailureLog& failures() noexcept { return failures_; }
   Allocator& allocator(Device device) noexcept { return *allocators_[devices_.ordinal(device)]; }
+  /// Of each device; 0 for none.
+  std::int64_t memory_limit() const noexcept { return memory_limit_.load(std::memory_order_relaxed); }
+  std::int64_t live_bytes(Device device) const {
+    return allocators_[static_cast<std::size_t>(devices_.ordinal(device))]->stats().live_bytes;
+  }
   void set_memory_limit(std::int64_t bytes) noexcept {
+    memory_limit_.store(bytes, std::memory_order_relaxed);
     for (auto& allocator : allocators_) allocator->set_memory_limit(bytes);
   }
   std::uint64_t donated() const noexcept { return donated_.load(std::memory_order_relaxed); }
@@ -75,6 +81,7 @@ class NaiveRunner {
   std::vector<std::unique_ptr<KernelStream>> copy_;
   std::atomic<std::uint64_t> donated_{0};
   std::atomic<bool> abandoned_{false};
+  std::atomic<std::int64_t> memory_limit_;
 };
 
 }  // namespace thalweg

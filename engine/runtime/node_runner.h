@@ -57,8 +57,8 @@ class NodeRunner {
   /// True if every unfinished operator waits for memory, or for one that does, as its input or in its kernel.
   virtual bool is_stuck(const LogicalGraph& graph) const noexcept = 0;
 
-  /// True if the kernel of a custom operator has begun and not ended.
-  virtual bool runs_user_kernel(const LogicalGraph& graph) const noexcept = 0;
+  /// How many kernels of custom operators have begun and not ended.
+  virtual int user_kernels() const noexcept = 0;
 
   /// Ends the arenas; the next launch starts them with `threads`. Nothing is in flight.
   virtual void rebuild(int threads) = 0;

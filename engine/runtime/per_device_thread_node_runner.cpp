@@ -130,7 +130,11 @@ OperatorNode* PerDeviceThreadNodeRunner::execute(Operator* op, bool keep_consume
   DeviceArena& arena = arena_of_running(op);
   {
     const EngineTask task(EngineTask::Kind::kernel, arena.ref(), op);
-    if (naive_.run(*op, arena.scope(), false) == RunResult::needs_memory) {
+    const bool is_custom = op->op->is_custom;
+    if (is_custom) user_kernels_.fetch_add(1, std::memory_order_relaxed);
+    const RunResult result = naive_.run(*op, arena.scope(), false);
+    if (is_custom) user_kernels_.fetch_sub(1, std::memory_order_relaxed);
+    if (result == RunResult::needs_memory) {
       park(op);
       return nullptr;
     }
@@ -313,13 +317,6 @@ bool PerDeviceThreadNodeRunner::is_stuck(const LogicalGraph& graph) const noexce
   }
   const int waiting = waiting_operators();
   return waiting >= 0 && begun <= parked() + waiting;
-}
-
-bool PerDeviceThreadNodeRunner::runs_user_kernel(const LogicalGraph& graph) const noexcept {
-  for (const Operator* op = graph.first(); op != nullptr; op = op->live_next) {
-    if (op->op->is_custom && op->claim.load(std::memory_order_acquire) == 0) return true;
-  }
-  return false;
 }
 
 void PerDeviceThreadNodeRunner::run_claimed(Operator* op) noexcept {

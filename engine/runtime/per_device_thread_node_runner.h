@@ -27,7 +27,7 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   Operator* claim_ancestor(Operand& target) override;
   Operator* claim_ready(Operator* op) override;
   bool is_stuck(const LogicalGraph& graph) const noexcept override;
-  bool runs_user_kernel(const LogicalGraph& graph) const noexcept override;
+  int user_kernels() const noexcept override { return user_kernels_.load(std::memory_order_relaxed); }
   void run_claimed(Operator* op) noexcept override;
   int parked() const noexcept override { return parked_count_.load(std::memory_order_acquire); }
   bool retry_parked(bool all) noexcept override;
@@ -59,6 +59,7 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   NodeRunnerListener& listener_;
   std::vector<std::unique_ptr<DeviceArena>> arenas_;
   std::atomic<std::uint64_t> inline_count_{0};
+  std::atomic<int> user_kernels_{0};
   std::atomic<int> parked_count_{0};
   std::mutex parked_lock_;
   std::deque<Operator*> parked_;

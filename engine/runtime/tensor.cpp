@@ -103,7 +103,7 @@ Tensor Tensor::recover() const {
 void Tensor::on_ready(std::function<void()> callback) const {
   struct Callback final : Waiter {
     std::function<void()> call;
-    const GraphExecutor* executor = nullptr;
+    GraphExecutor* executor = nullptr;
   };
   auto waiter = std::make_unique<Callback>();
   waiter->call = std::move(callback);
@@ -111,7 +111,9 @@ void Tensor::on_ready(std::function<void()> callback) const {
     if (EngineTask::postpone(self)) return;
     const std::unique_ptr<Callback> owner(static_cast<Callback*>(self));
     const EngineTask task(EngineTask::Kind::callback, {}, owner->executor);
+    owner->executor->callbacks_running.fetch_add(1, std::memory_order_relaxed);
     owner->call();
+    owner->executor->callbacks_running.fetch_sub(1, std::memory_order_relaxed);
   };
   GraphExecutor* const executor = operand_->executor;  // the callback may drop this very handle
   waiter->executor = executor;

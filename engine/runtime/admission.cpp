@@ -1,0 +1,72 @@
+// admission.cpp: holds, turns and how they are eased.
+#include "runtime/admission.h"
+
+namespace thalweg {
+namespace {
+
+constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(50);
+/// Operators that enter after a look without progress while a user's code runs.
+constexpr int kPasses = 16;
+
+}  // namespace
+
+bool Admission::try_enter_held(std::int64_t units, const void* turn) noexcept {
+  if (exempt_ != this) {
+    const void* const first = first_.load(std::memory_order_relaxed);
+    const bool held = full_holds_.load(std::memory_order_relaxed) > 0 || (first != nullptr && first != turn);
+    if (held && passes_.load(std::memory_order_relaxed) <= 0) return false;
+    if (held && passes_.fetch_sub(1, std::memory_order_relaxed) <= 0) return false;
+  }
+  return try_count(units);
+}
+
+void Admission::always_ask(bool on) noexcept { holds_.fetch_add(on ? 1 : -1, std::memory_order_relaxed); }
+
+void Admission::begin_hold() noexcept {
+  stalls_.store(0, std::memory_order_relaxed);
+  passes_.store(0, std::memory_order_relaxed);
+  full_holds_.fetch_add(1, std::memory_order_seq_cst);
+  holds_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void Admission::end_hold() noexcept {
+  full_holds_.fetch_sub(1, std::memory_order_seq_cst);
+  holds_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+bool Admission::take_turn(const void* turn) noexcept {
+  const void* first = nullptr;
+  if (!first_.compare_exchange_strong(first, turn, std::memory_order_seq_cst)) return first == turn;
+  stalls_.store(0, std::memory_order_relaxed);
+  passes_.store(0, std::memory_order_relaxed);
+  holds_.fetch_add(1, std::memory_order_seq_cst);
+  return true;
+}
+
+bool Admission::end_turn(const void* turn) noexcept {
+  if (first_.load(std::memory_order_relaxed) != turn) return false;
+  first_.store(nullptr, std::memory_order_seq_cst);
+  holds_.fetch_sub(1, std::memory_order_seq_cst);
+  return true;
+}
+
+bool Admission::ease(std::uint64_t finished, bool user_code_runs) noexcept {
+  if (holds_.load(std::memory_order_relaxed) == 0) return false;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  std::int64_t next = next_look_ns_.load(std::memory_order_relaxed);
+  if (now < next || !next_look_ns_.compare_exchange_strong(next, now + kLook.count())) return false;
+  if (finished_at_look_.exchange(finished, std::memory_order_relaxed) != finished) return false;
+  const unsigned stalls = stalls_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const bool is_rare_enough = (stalls & (stalls - 1)) == 0;
+  if (!user_code_runs && !is_rare_enough) return false;
+  passes_.store(user_code_runs ? kPasses : 1, std::memory_order_relaxed);
+  return true;
+}
+
+void Admission::forget_holds() noexcept {
+  full_holds_.store(0, std::memory_order_relaxed);
+  first_.store(nullptr, std::memory_order_relaxed);
+  holds_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace thalweg
