@@ -1,4 +1,6 @@
 // memory_wait_test.cpp: who waits for memory, who gets it first, and who is told that there will be none.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -201,6 +203,86 @@ TEST_P(MemoryWaitTest, WhatIsBroughtInCountsAgainstTheRunAhead) {
   opener.join();
   tight.drain();
   EXPECT_LE(tight.memory_stats().peak_bytes, 12 * kMiB);
+}
+
+/// Each step fits easily; the newest must not take what the oldest need.
+TEST_P(MemoryWaitTest, ALoopOfStepsStaysWithinATightLimit) {
+  Engine limited_engine(limited(8), &register_test_kernels);
+  const Op& reads = limited_engine.register_operator(counting_op("reads"), count_inputs);
+  const Op& makes = add_maker(limited_engine, "makes", 1);
+  std::vector<Tensor> ends;
+  for (int i = 0; i < 60; ++i) {
+    const Tensor x = ramp(limited_engine, kCount);
+    const Tensor y = call(limited_engine, makes, {x});
+    const Tensor z = call(limited_engine, makes, {x, y});
+    ends.push_back(call(limited_engine, reads, {y, z}));
+  }
+  for (const Tensor& end : ends) EXPECT_EQ(item(end), 2);
+  EXPECT_LE(limited_engine.memory_stats().peak_bytes, 8 * kMiB + kMiB / 2);
+}
+
+/// What never fits is told so while another thread goes on issuing.
+TEST_P(MemoryWaitTest, AVerdictComesThoughOthersKeepIssuing) {
+  Engine limited_engine(limited(6), &register_test_kernels);
+  const Op& makes4 = add_maker(limited_engine, "makes4", 4);
+  const Tensor held = ramp(limited_engine, 4 * kCount);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    Tensor x = filled(limited_engine, 4000, 1);
+    const Tensor one = filled(limited_engine, 4000, 1);
+    while (!stop) x = add(x, one);
+  });
+  EXPECT_THROW(ramp(limited_engine, 4 * kCount), OutOfMemoryError);
+  EXPECT_THROW(ramp(limited_engine, 40 * kCount), OutOfMemoryError);
+  EXPECT_THROW(call(limited_engine, makes4, {}).wait(), OutOfMemoryError);
+  stop = true;
+  other.join();
+}
+
+TEST_P(MemoryWaitTest, ALargeOperatorGetsItsTurnThoughOthersKeepIssuing) {
+  EngineOptions options = GetParam().options();
+  options.max_bytes_in_flight = 4 * kMiB;
+  Engine tight(options, &register_test_kernels);
+  const Op& makes4 = add_maker(tight, "makes4", 4);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int t = 0; t < 2; ++t) {
+    others.emplace_back([&] {
+      const Tensor one = filled(tight, kCount / 4, 1);
+      Tensor x = one;
+      while (!stop) x = add(x, one);
+    });
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(call(tight, makes4, {}).numel(), 4 * kCount);
+  stop = true;
+  for (std::thread& other : others) other.join();
+}
+
+TEST_P(MemoryWaitTest, ForeignBytesCountOnceAndByTheirReach) {
+  Gate gate;
+  EngineOptions options = GetParam().options();
+  options.max_bytes_in_flight = 8 * kMiB;
+  Engine tight(options, &register_test_kernels);
+  const OpenAtEnd open(gate);
+  const Op& gated = tight.register_operator(counting_op("gated"), [&](const KernelContext& context) {
+    gate.pass();
+    count_inputs(context);
+  });
+  const Op& reads = tight.register_operator(counting_op("reads"), count_inputs);
+  const Tensor first = call(tight, gated, {});
+  std::vector<double> data(static_cast<std::size_t>(4 * kCount), 1.0);
+  std::vector<Tensor> ends;
+  const auto read = [&](double* from, std::int64_t stride) {
+    TensorMeta meta;
+    meta.dtype = DType::float64;
+    meta.shape = {4 * kCount};
+    meta.strides = {stride};
+    ends.push_back(call(tight, reads, {tight.from_external(meta, from, [] {}), first}));
+  };
+  for (int i = 0; i < 20; ++i) read(data.data(), 1);
+  for (int i = 0; i < 20; ++i) read(data.data() + i, 0);
+  gate.open();
+  for (const Tensor& end : ends) EXPECT_EQ(item(end), 2);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -77,6 +78,70 @@ TEST_P(SettleTest, AnInterruptEndsTheWaitAndNothingElse) {
     settle(interruptible);
     EXPECT_EQ(values<double>(add(ramp(interruptible, 3), ramp(interruptible, 3)))[2], 4);
   }
+}
+
+/// A worker holds a lock while it issues, and a completion callback takes it.
+TEST_P(SettleTest, ACallbackMayTakeALockUnderWhichOthersIssue) {
+  const Tensor x = ramp(engine, 1000);
+  std::mutex lock;
+  std::atomic<int> called{0};
+  std::atomic<bool> stop{false};
+  int issued = 0;
+  std::thread worker([&] {
+    for (; !stop; ++issued) {
+      Tensor sum;
+      {
+        const std::lock_guard guard(lock);
+        sum = add(x, x);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        sum = add(sum, x);
+      }
+      sum.on_ready([&] {
+        const std::lock_guard guard(lock);
+        ++called;
+      });
+      engine.flush();
+    }
+  });
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& settle : ways()) settle(engine);
+  }
+  stop = true;
+  worker.join();
+  engine.drain();
+  EXPECT_TRUE(eventually([&] { return called.load() == issued; }));
+}
+
+/// While two threads wait until nothing is in flight, signal handlers on top of them issue operators.
+TEST_P(SettleTest, AHandlerMayIssueWhileItsThreadWaits) {
+  static std::atomic<Engine*> handled;
+  static std::atomic<int> results;
+  Gate gate;
+  results = 0;
+  EngineOptions options = GetParam().options();
+  options.hooks.interrupted = [] {
+    Engine* const engine = handled.load();
+    if (engine != nullptr && results.fetch_add(1) < 4) add(ramp(*engine, 2), ramp(*engine, 2));
+    return false;
+  };
+  Engine handling(options, &register_test_kernels);
+  const OpenAtEnd open(gate);
+  const Op& gated = add_custom(handling, "gated", [&](const KernelContext&) { gate.pass(); });
+  const Tensor held = call(handling, gated, {});
+  handling.flush();
+  ASSERT_TRUE(gate.await_arrivals(1));
+  handled = &handling;
+  std::thread other([&] { handling.drain(); });
+  std::thread opener([&] {
+    eventually([&] { return results.load() >= 4; });
+    gate.open();
+  });
+  handling.set_num_threads(3);
+  handled = nullptr;
+  other.join();
+  opener.join();
+  EXPECT_GE(results, 4);
+  EXPECT_TRUE(held.is_ready());
 }
 
 TEST_P(SettleTest, AbandonedOperatorsFailInsteadOfRunning) {
