@@ -48,10 +48,17 @@ def accuracy(weights, images, labels) -> float:
     return tw.mean(tw.astype(predicted == labels, tw.float32)).item()
 
 
+def count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is below 1")
+    return number
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--epochs", type=count, default=60)
+    parser.add_argument("--batch", type=count, default=64)
     parser.add_argument("--rate", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -60,6 +67,10 @@ def main() -> int:
     arguments = parser.parse_args()
 
     (train_images, train_labels), (test_images, test_labels) = load_split(arguments.seed, held_out=0.2)
+    if arguments.batch > len(train_images):
+        parser.error(
+            f"argument --batch: {arguments.batch} is more than the {len(train_images)} images to train on"
+        )
     one_hot = np.eye(CLASSES, dtype=np.float32)[train_labels]
     held_out = tw.asarray(test_images), tw.asarray(test_labels)
     tw.manual_seed(arguments.seed)

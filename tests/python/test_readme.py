@@ -55,15 +55,21 @@ def test_other_libraries_return_tensors():
     assert ran.stdout == "True (50, 2, 2)\n", ran.stderr
 
 
+def test_engines_live_side_by_side():
+    names = run(blocks("python")[4])
+    assert names["engine"].closed
+    assert (names["z"] + 1).shape == (100, 100)
+
+
 def test_graphs_are_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(blocks("python")[4])
+    run(blocks("python")[5])
     assert (tmp_path / "live.json").exists()
     assert (tmp_path / "step.json").exists()
 
 
 def test_all_python_blocks_are_among_these():
-    assert len(blocks("python")) == 5
+    assert len(blocks("python")) == 6
 
 
 def test_the_cpp_program_is_the_tested_one():

@@ -154,12 +154,17 @@ def cross_entropy(
     if input.shape[axis] == 0:
         raise _C.ShapeError(f"{name}: input of shape {input.shape} has no class along axis {axis}")
     log_probabilities = log_softmax(input, axis=axis)
+    expected = input.shape[:axis] + input.shape[axis + 1 :]
     if target.dtype.kind == "real floating":
+        if target.shape == expected:
+            raise _C.DTypeError(
+                f"{name}: target has the shape of classes, {expected}, and dtype {target.dtype}; "
+                "give classes as integers, or probabilities in the shape of input"
+            )
         _check_same_shape(name, input, target)
         return _of_probabilities(log_probabilities, target, axis, smoothing, reduction)
     if "integer" not in target.dtype.kind:
         raise _C.DTypeError(f"{name}: target must have an integer or real floating dtype, not {target.dtype}")
-    expected = input.shape[:axis] + input.shape[axis + 1 :]
     if target.shape != expected:
         raise _C.ShapeError(
             f"{name}: target has shape {target.shape}; input of shape {input.shape} needs {expected}"
