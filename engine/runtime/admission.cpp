@@ -7,17 +7,39 @@ namespace {
 constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(50);
 /// Operators that enter after a look without progress while a user's code runs.
 constexpr int kPasses = 16;
+/// Whoever is first in line may spend so long in the host's code before others pass.
+constexpr std::chrono::nanoseconds kHostCode = std::chrono::milliseconds(10);
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 }  // namespace
 
 bool Admission::try_enter_held(std::int64_t units, const void* turn) noexcept {
   if (exempt_ != this) {
-    const void* const first = first_.load(std::memory_order_relaxed);
-    const bool held = full_holds_.load(std::memory_order_relaxed) > 0 || (first != nullptr && first != turn);
+    const bool held = full_holds_.load(std::memory_order_relaxed) > 0 || is_behind(turn);
     if (held && passes_.load(std::memory_order_relaxed) <= 0) return false;
     if (held && passes_.fetch_sub(1, std::memory_order_relaxed) <= 0) return false;
   }
   return try_count(units);
+}
+
+bool Admission::is_behind(const void* turn) const noexcept {
+  const void* const first = first_.load(std::memory_order_relaxed);
+  if (first == nullptr || first == turn) return false;
+  const std::int64_t since = host_code_since_ns_.load(std::memory_order_relaxed);
+  return since == 0 || now_ns() - since < kHostCode.count();
+}
+
+Admission::HostCode::HostCode(Admission& self) noexcept : self_(self), outer_(exempt_) {
+  exempt_ = &self;
+  self.host_code_since_ns_.store(now_ns(), std::memory_order_relaxed);
+}
+
+Admission::HostCode::~HostCode() {
+  exempt_ = outer_;
+  self_.host_code_since_ns_.store(0, std::memory_order_relaxed);
 }
 
 void Admission::always_ask(bool on) noexcept { holds_.fetch_add(on ? 1 : -1, std::memory_order_relaxed); }
@@ -52,7 +74,7 @@ bool Admission::end_turn(const void* turn) noexcept {
 
 bool Admission::ease(std::uint64_t finished, bool user_code_runs) noexcept {
   if (holds_.load(std::memory_order_relaxed) == 0) return false;
-  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  const std::int64_t now = now_ns();
   std::int64_t next = next_look_ns_.load(std::memory_order_relaxed);
   if (now < next || !next_look_ns_.compare_exchange_strong(next, now + kLook.count())) return false;
   if (finished_at_look_.exchange(finished, std::memory_order_relaxed) != finished) return false;

@@ -56,16 +56,17 @@ class Admission {
   void begin_hold() noexcept;
   void end_hold() noexcept;
 
-  /// While one lives, its thread passes all holds: it waits until nothing is in flight, and a signal handler
-  /// on top of it may issue.
-  class Exempt {
+  /// While one lives, the host's code may run on top of a wait of this thread: a signal handler, which passes
+  /// all holds. If it takes long, others do not stand in line behind this thread.
+  class HostCode {
    public:
-    explicit Exempt(const Admission& self) noexcept : outer_(exempt_) { exempt_ = &self; }
-    ~Exempt() { exempt_ = outer_; }
-    Exempt(const Exempt&) = delete;
-    Exempt& operator=(const Exempt&) = delete;
+    explicit HostCode(Admission& self) noexcept;
+    ~HostCode();
+    HostCode(const HostCode&) = delete;
+    HostCode& operator=(const HostCode&) = delete;
 
    private:
+    Admission& self_;
     const Admission* const outer_;
   };
 
@@ -106,6 +107,9 @@ class Admission {
 
   static inline constinit thread_local const Admission* exempt_ = nullptr;
 
+  /// Whether `turn` must stand in line behind another.
+  bool is_behind(const void* turn) const noexcept;
+
   // Operators (high 24 bits) and bytes in units of 64 (low 40) issued and not finished, in one word.
   alignas(64) std::atomic<std::uint64_t> in_flight_{0};
   std::atomic<std::int64_t> max_operators_;
@@ -113,7 +117,8 @@ class Admission {
   std::atomic<int> holds_{0};       // any reason not to enter at once
   std::atomic<int> full_holds_{0};  // of `begin_hold`
   std::atomic<const void*> first_{nullptr};
-  std::atomic<int> passes_{0};  // operators that enter in spite of holds
+  std::atomic<std::int64_t> host_code_since_ns_{0};  // of the first in line; 0 for none
+  std::atomic<int> passes_{0};                       // operators that enter in spite of holds
 
   std::atomic<std::int64_t> next_look_ns_{0};
   std::atomic<std::uint64_t> finished_at_look_{0};

@@ -102,6 +102,8 @@ class DeviceArena {
     release_permit();
     wake_deferred();
   }
+  /// Bodies that run: those that wait for values have given their permits back.
+  int running() const noexcept { return running_.load(std::memory_order_seq_cst); }
   /// True if no body runs: those that wait for values have given their permits back.
   bool is_idle() const noexcept {
     return running_.load(std::memory_order_seq_cst) == 0 &&

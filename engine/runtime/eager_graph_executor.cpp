@@ -131,7 +131,7 @@ class EagerGraphExecutor::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  /// Once per look. True if nothing at all has finished for a while.
+  /// Once per look. True if nothing has finished for a while, and nothing runs that will.
   bool look(std::uint64_t finished) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (now - begin_ > kPatience) executor_.admission_.take_turn(this);
@@ -140,7 +140,7 @@ class EagerGraphExecutor::Turn {
       progress_at_ = now;
     }
     executor_.ease_holds();
-    return now - progress_at_ > kTick;
+    return now - progress_at_ > kTick && executor_.is_idle();
   }
 
  private:
@@ -154,6 +154,14 @@ void EagerGraphExecutor::ease_holds() noexcept {
   const bool user_code_runs =
       callbacks_running.load(std::memory_order_relaxed) > 0 || runner_->user_kernels() > 0;
   if (admission_.ease(progress_.finished(), user_code_runs)) progress_.wake();
+}
+
+/// True if nothing runs but users' kernels, which may wait for what this thread does.
+bool EagerGraphExecutor::is_idle() {
+  if (!try_baton()) return false;
+  const bool idle = runner_->running() <= runner_->user_kernels();
+  give_baton();
+  return idle;
 }
 
 /// Under a limit of memory what is in flight must find room for its results in whatever order it runs, or the
@@ -185,7 +193,9 @@ void EagerGraphExecutor::admit(Operator* op) {
     const std::int64_t excess = operators < limit ? 1 : operators - limit / 4 * 3;
     progress_.sleep_until(finished + static_cast<std::uint64_t>(std::max<std::int64_t>(excess, 1)),
                           runner_->parked() > 0 ? milliseconds(1) : kPatience);
-    if (may_interrupt && hooks_.interrupted != nullptr && hooks_.interrupted()) {
+    const bool interrupted = may_interrupt && is_interrupted();
+    if (forked_) return admission_.enter(op->run_ahead_units);  // by the host's code, and this is the child
+    if (interrupted) {
       naive_.fail(*op, std::make_exception_ptr(Interrupted()));
       op->free();
       throw Interrupted();
@@ -220,6 +230,7 @@ Buffer* EagerGraphExecutor::allocate(Device device, std::int64_t bytes) {
     fail_parked_if_stuck();
     progress_.sleep_until(finished + 1, milliseconds(1));
     check_interrupted();
+    if (forked_) return allocator.try_allocate(bytes);
   }
 }
 

@@ -129,6 +129,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void admit(Operator* op);
   bool has_room(Device device, std::int64_t bytes) const;
   void ease_holds() noexcept;
+  bool is_idle();
   class Turn;
   void count_imported(Operator* op) noexcept;
 
@@ -144,7 +145,8 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   bool drain_if_stuck(bool fail) noexcept;
   void fail_parked_if_stuck() noexcept;
   void hold_for_parked(bool on) noexcept;
-  void check_interrupted() const;
+  bool is_interrupted();
+  void check_interrupted();
 
   // The controller thread.
   void async_main() noexcept;

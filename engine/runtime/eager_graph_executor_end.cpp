@@ -23,7 +23,7 @@ void EagerGraphExecutor::rebuild(int threads) {
   if (forked_) return;
   const HostRelease release(hooks_);
   take_settled(true);
-  runner_->rebuild(threads);
+  if (!forked_) runner_->rebuild(threads);
   give_baton();
 }
 
@@ -32,23 +32,21 @@ void EagerGraphExecutor::rebuild(int threads) {
 /// them.
 void EagerGraphExecutor::take_settled(bool may_interrupt) {
   struct Hold {
-    explicit Hold(EagerGraphExecutor& executor) : self(executor), exempt(executor.admission_) {
-      self.admission_.begin_hold();
-    }
+    explicit Hold(EagerGraphExecutor& executor) : self(executor) { self.admission_.begin_hold(); }
     ~Hold() {
       self.admission_.end_hold();
       self.progress_.wake();
     }
     EagerGraphExecutor& self;
-    const Admission::Exempt exempt;
   } hold(*this);
-  for (;;) {
+  while (!forked_) {
     take_baton();
     if (settle_for(kTick)) return;
     // A signal handler may use the engine.
     give_baton();
     if (may_interrupt) check_interrupted();
   }
+  take_baton();  // the host's code has forked, and this is the child
 }
 
 /// With the baton. False if something was still in flight after `time`.

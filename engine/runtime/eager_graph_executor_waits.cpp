@@ -43,8 +43,16 @@ bool spin_until_done(const Operand& operand) {
 
 }  // namespace
 
-void EagerGraphExecutor::check_interrupted() const {
-  if (hooks_.interrupted != nullptr && hooks_.interrupted()) throw Interrupted();
+/// Runs the host's code, which may use the engine and may fork: in the child `forked_` is set afterwards, and
+/// there is no runner.
+bool EagerGraphExecutor::is_interrupted() {
+  if (hooks_.interrupted == nullptr) return false;
+  const Admission::HostCode host_code(admission_);
+  return hooks_.interrupted();
+}
+
+void EagerGraphExecutor::check_interrupted() {
+  if (is_interrupted()) throw Interrupted();
 }
 
 /// Drains if the baton is free and runs one short ancestor of `operand`, if one is ready.
@@ -98,6 +106,7 @@ void EagerGraphExecutor::wait_outside_task(Operand& operand) {
     try_drain();
     fail_parked_if_stuck();
     check_interrupted();
+    if (forked_) return wait_in_child(operand);
   }
 }
 
@@ -124,7 +133,7 @@ void EagerGraphExecutor::synchronise() {
   if (forked_) return;
   const std::uint64_t before = next_id_(id_owner_);
   const HostRelease release(hooks_);
-  for (;;) {
+  while (!forked_) {
     SyncPoint here;
     here.before = before;
     if (!try_baton()) {

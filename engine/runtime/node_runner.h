@@ -57,6 +57,8 @@ class NodeRunner {
   /// True if every unfinished operator waits for memory, or for one that does, as its input or in its kernel.
   virtual bool is_stuck(const LogicalGraph& graph) const noexcept = 0;
 
+  /// How many threads carry out operators at this moment. Baton.
+  virtual int running() const noexcept = 0;
   /// How many kernels of custom operators have begun and not ended.
   virtual int user_kernels() const noexcept = 0;
 

@@ -319,6 +319,14 @@ bool PerDeviceThreadNodeRunner::is_stuck(const LogicalGraph& graph) const noexce
   return waiting >= 0 && begun <= parked() + waiting;
 }
 
+int PerDeviceThreadNodeRunner::running() const noexcept {
+  int count = 0;
+  for (const auto& arena : arenas_) {
+    if (arena != nullptr) count += arena->running();
+  }
+  return count;
+}
+
 void PerDeviceThreadNodeRunner::run_claimed(Operator* op) noexcept {
   DeviceArena& arena = arena_of_running(op);
   RunResult result = RunResult::done;

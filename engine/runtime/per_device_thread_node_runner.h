@@ -27,6 +27,7 @@ class PerDeviceThreadNodeRunner final : public NodeRunner {
   Operator* claim_ancestor(Operand& target) override;
   Operator* claim_ready(Operator* op) override;
   bool is_stuck(const LogicalGraph& graph) const noexcept override;
+  int running() const noexcept override;
   int user_kernels() const noexcept override { return user_kernels_.load(std::memory_order_relaxed); }
   void run_claimed(Operator* op) noexcept override;
   int parked() const noexcept override { return parked_count_.load(std::memory_order_acquire); }
