@@ -275,8 +275,8 @@ TEST_P(MemoryWaitTest, ForeignBytesCountOnceAndByTheirReach) {
   const auto read = [&](double* from, std::int64_t stride) {
     TensorMeta meta;
     meta.dtype = DType::float64;
-    meta.shape = {4 * kCount};
-    meta.strides = {stride};
+    meta.shape.push_back(4 * kCount);
+    meta.strides.push_back(stride);
     ends.push_back(call(tight, reads, {tight.from_external(meta, from, [] {}), first}));
   };
   for (int i = 0; i < 20; ++i) read(data.data(), 1);
