@@ -31,13 +31,17 @@ const char* mode_name(EngineMode mode) {
 }
 
 template <class T>
-T option(const std::string& name, py::handle value, const char* expected) {
+T argument(const std::string& what, py::handle value, const char* expected) {
   try {
     return value.cast<T>();
   } catch (const py::cast_error&) {
-    throw DTypeError("Engine: option '" + name + "' must be " + expected + ", not " +
-                     std::string(py::str(py::repr(value))));
+    throw DTypeError(what + " must be " + expected + ", not " + std::string(py::str(py::repr(value))));
   }
+}
+
+template <class T>
+T option(const std::string& name, py::handle value, const char* expected) {
+  return argument<T>("Engine: option '" + name + "'", value, expected);
 }
 
 /// The environment's options, overlaid with keyword arguments named as in EngineOptions.
@@ -68,7 +72,10 @@ EngineOptions options_from(const py::kwargs& keywords, bool* test_operators) {
     else if (name == "test_operators")
       *test_operators = option<bool>(name, value, "a bool");
     else
-      throw AttributeError("Engine: unknown option '" + name + "'");
+      throw AttributeError(
+          "Engine: unknown option '" + name +
+          "'; the options are mode, num_threads, cpu_devices, max_operators_in_flight, "
+          "max_bytes_in_flight, memory_limit, cache_limit, run_inline, perDevicePerProcess and name");
   }
   return options;
 }
@@ -190,7 +197,8 @@ True
 )");
   type.def(
       "set_num_threads",
-      [](EngineHandle& self, int count) {
+      [](EngineHandle& self, py::handle value) {
+        const int count = argument<int>("set_num_threads: count", value, "an int");
         self->set_num_threads(count);
         allow_parallelism(count);
       },
@@ -222,7 +230,10 @@ Raises ValueError for a count below 0 or above 1024.
 'step 1'
 )");
   type.def(
-      "set_memory_limit", [](EngineHandle& self, std::int64_t bytes) { self->set_memory_limit(bytes); },
+      "set_memory_limit",
+      [](EngineHandle& self, py::handle bytes) {
+        self->set_memory_limit(argument<std::int64_t>("set_memory_limit: bytes", bytes, "an int of 64 bits"));
+      },
       py::arg("bytes"), R"(Bytes of tensors per device; 0: no limit. Raises ValueError for a negative number.
 
 >>> engine = tw.Engine()
@@ -232,8 +243,10 @@ True
 )");
   type.def(
       "set_run_ahead",
-      [](EngineHandle& self, std::int64_t operators, std::int64_t bytes) {
-        self->set_run_ahead(operators, bytes);
+      [](EngineHandle& self, py::handle operators, py::handle bytes) {
+        self->set_run_ahead(
+            argument<std::int64_t>("set_run_ahead: operators", operators, "an int of 64 bits"),
+            argument<std::int64_t>("set_run_ahead: bytes", bytes, "an int of 64 bits"));
       },
       py::arg("operators"), py::arg("bytes"),
       R"(Limits what is issued and not finished: beyond it the issuing thread helps until there is room.

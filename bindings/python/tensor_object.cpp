@@ -64,6 +64,22 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
+/// As every object, and for names of NumPy and PyTorch the error says what to write (_other_names.py).
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* const found = PyObject_GenericGetAttr(self, name);
+  if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return found;
+  if (PyUnicode_GET_LENGTH(name) > 0 && PyUnicode_READ_CHAR(name, 0) == '_') return nullptr;
+  PyErr_Clear();
+  PyObject* const hints = PyImport_ImportModule("thalweg._other_names");
+  if (hints == nullptr) return nullptr;
+  PyObject* const error = PyObject_CallMethod(hints, "missing_in_tensor", "O", name);
+  Py_DECREF(hints);
+  if (error == nullptr) return nullptr;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_DECREF(error);
+  return nullptr;
+}
+
 const char kDoc[] =
     R"(A multi-dimensional array of one dtype on one device. Array API standard, array object.
 
@@ -154,6 +170,7 @@ void add_tensor_type(py::module_& module) {
   std::vector<PyType_Slot> slots = {
       {Py_tp_dealloc, slot(deallocate)},
       {Py_tp_new, slot(refuse_new)},
+      {Py_tp_getattro, slot(get_attribute)},
       {Py_tp_hash, slot(hash_by_identity)},
       {Py_tp_richcompare, slot(tensor_compare)},
       {Py_tp_methods, tensor_methods},

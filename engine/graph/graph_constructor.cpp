@@ -185,8 +185,9 @@ void GraphConstructor::infer(Call& call) {
   if (!op.attributes.empty() || !call.attributes.empty()) complete_attributes(op, call.attributes);
   for (std::size_t i = 0; i < call.input_count(); ++i) {
     if (call.inputs[i]->executor != &executor_) {
-      throw EngineError(op.name + ": input " + std::to_string(i) +
-                        " belongs to another engine; read its value and make a tensor of it here");
+      throw EngineError(
+          op.name + ": input " + std::to_string(i) +
+          " belongs to another engine; carry its value over, in Python with from_numpy(x.numpy())");
     }
   }
   call.device = device_of(op, call.inputs.span(), call.attributes);
@@ -311,11 +312,12 @@ Operand* GraphConstructor::apply_in_place(const Op& op, Operand* target, std::sp
   if (!(result.shape == target->meta.shape)) {
     throw ShapeError(op.name + ": the in-place form would change the shape from " +
                      to_string(target->meta.shape) + " to " + to_string(result.shape) +
-                     "; write x = x + y instead");
+                     "; use the plain form, which makes a new tensor");
   }
   if (kind(result.dtype) > kind(target->meta.dtype)) {
     throw DTypeError(op.name + ": the in-place form cannot put " + std::string(name(result.dtype)) +
-                     " into " + std::string(name(target->meta.dtype)) + "; write x = x + y instead");
+                     " into " + std::string(name(target->meta.dtype)) +
+                     "; cast with astype first, or use the plain form, which makes a new tensor");
   }
   const bool cast_back = result.dtype != target->meta.dtype;
   prepare_inputs(call);

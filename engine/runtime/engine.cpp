@@ -112,8 +112,8 @@ void Engine::Impl::freeze() {
 
 void Engine::Impl::check_accepting(const Op& op) const {
   if (closed.load(std::memory_order_acquire)) [[unlikely]] {
-    throw EngineError(op.name +
-                      ": the engine was shut down; issue operators before shutdown() or make a new Engine");
+    throw EngineError(op.name + ": engine '" + options.name +
+                      "' was shut down; issue operators before that or make a new Engine");
   }
 }
 

@@ -32,6 +32,34 @@ def test_hints_name_what_there_is_and_no_name_that_there_is():
                 assert hasattr(tw, head), instead
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("numel", "x.size"), ("cpu", 'x.to("cpu:0")'), ("softmax", "tw.softmax(x, ...)"),
+     ("amax", "x.max(...)"), ("gather", "tw.take_along_axis(x, ...)")],
+)  # fmt: skip
+def test_a_missing_attribute_of_a_tensor_says_what_to_write(name, instead):
+    with pytest.raises(AttributeError) as caught:
+        getattr(tw.ones(1), name)
+    assert str(caught.value) == f"'Tensor' object has no attribute {name!r}; write {instead}"
+
+
+def test_an_attribute_like_no_other_gets_no_hint():
+    for name in ("qqqqqq", "__array_interface__"):
+        assert not hasattr(tw.ones(1), name)
+    with pytest.raises(AttributeError, match="^'Tensor' object has no attribute 'qqqqqq'$"):
+        tw.ones(1).qqqqqq  # noqa: B018
+
+
+def test_hints_for_attributes_are_about_what_tensors_lack():
+    x = tw.ones((1, 1))
+    names = {"x": x, "tw": tw, "shape": (1, 1), "axis": 0, "dtype": tw.int8}
+    for name, instead in _other_names._INSTEAD_OF_ATTRIBUTE.items():
+        assert not hasattr(tw.Tensor, name), name
+        for each in instead.split(":")[0].split(" or "):
+            if "cuda" not in each:
+                eval(each.split('"')[0] + '"cpu:0")' if '"' in each else each, names)
+
+
 def test_dir_of_a_module_lists_its_functions_only():
     for module in (tw.linalg, tw.fft):
         assert {name for name in dir(module) if not name.startswith("_")} == set(module.__all__)

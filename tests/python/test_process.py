@@ -368,12 +368,14 @@ assert x[0].item() == 2000
         ("THALWEG_MEMORY_LIMIT", "-1", "0 to"),
     ],
 )
-def test_bad_environment_raises_and_names_the_variable(name, value, names):
+@pytest.mark.parametrize("first_call", ["tw.ones(3)", "tw.asarray(np.ones(3))"])
+def test_bad_environment_raises_and_names_the_variable(name, value, names, first_call):
     out, _ = run(
-        """
+        f"""
+        import numpy as np
         try:
-            tw.ones(3)
-        except ValueError as error:
+            {first_call}
+        except tw.ValueError as error:
             print(error)
         """,
         **{name: value},

@@ -308,11 +308,17 @@ def test_an_engine_outlives_its_python_object_while_tensors_do():
 def test_engine_options():
     with pytest.raises(tw.EngineError):
         tw.Engine(perDevicePerProcess=True)
-    with pytest.raises(TypeError, match="unknown option"):
+    with pytest.raises(TypeError, match="unknown option 'speed'; the options are mode, num_threads, "):
         tw.Engine(speed=11)
     with pytest.raises(ValueError, match="mode"):
         tw.Engine(mode="fast")
     engine = tw.Engine(mode="sync", cpu_devices=2, name="mine")
+    with pytest.raises(tw.DTypeError, match="^set_memory_limit: bytes must be an int of 64 bits, not '30M'$"):
+        engine.set_memory_limit("30M")
+    with pytest.raises(tw.DTypeError, match="^set_run_ahead: operators must be an int of 64 bits, not 1.5$"):
+        engine.set_run_ahead(1.5, 2**20)
+    with pytest.raises(tw.DTypeError, match="^set_num_threads: count must be an int, not '2'$"):
+        engine.set_num_threads("2")
     assert engine.mode == "sync"
     assert engine.name == "mine"
     assert [str(device) for device in engine.devices()] == ["cpu:0", "cpu:1"]

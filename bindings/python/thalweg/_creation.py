@@ -176,6 +176,8 @@ def _copy_of_array(obj: Any, device: Any) -> Tensor:
         try:
             return _C.from_buffer(obj, device=device)
         except (_builtin_value_error, BufferError) as error:
+            if isinstance(error, _C.ValueError):  # of the engine, as of a setting in the environment
+                raise
             raise _C.DTypeError(f"asarray: {type(obj).__name__} cannot be read: {error}") from error
     if hasattr(obj, "__dlpack__"):
         return from_dlpack(obj, device=device, copy=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 from types import ModuleType
 
-#: NumPy's and PyTorch's names, and what to write instead.
+#: NumPy's and PyTorch's functions, and what to write instead.
 _INSTEAD = {
     "absolute": "abs",
     "amax": "max",
@@ -60,6 +60,45 @@ _INSTEAD = {
     "unsqueeze": "expand_dims",
     "vstack": "concat(..., axis=0)",
 }
+
+#: Attributes of NumPy's and PyTorch's arrays, and what to write instead.
+_INSTEAD_OF_ATTRIBUTE = {
+    "bool": "x.astype(tw.bool)",
+    "clone": "tw.asarray(x, copy=True)",
+    "contiguous": "x: kernels take any strides",
+    "copy": "tw.asarray(x, copy=True)",
+    "cpu": 'x.to("cpu:0")',
+    "cuda": 'x.to("cuda:0")',
+    "detach": "x",
+    "dim": "x.ndim",
+    "double": "x.astype(tw.float64)",
+    "expand": "x.broadcast_to(shape)",
+    "float": "x.astype(tw.float32)",
+    "half": "x.astype(tw.float16)",
+    "int": "x.astype(tw.int32)",
+    "long": "x.astype(tw.int64)",
+    "nelement": "x.size",
+    "numel": "x.size",
+    "ravel": "x.flatten()",
+    "t": "x.T",
+    "type": "x.dtype or x.astype(dtype)",
+    "unsqueeze": "x.expand_dims(axis)",
+    "view": "x.reshape(shape)",
+}
+
+
+def missing_in_tensor(name: str) -> AttributeError:
+    """The error for an attribute that tensors lack, with what to write instead: a method, or a function."""
+    import thalweg
+
+    text = f"'Tensor' object has no attribute {name!r}"
+    instead = _INSTEAD_OF_ATTRIBUTE.get(name, "")
+    if not instead:
+        function = name if name in thalweg.__all__ else _INSTEAD.get(name, "")
+        if function.isidentifier():
+            in_tensor = hasattr(thalweg.Tensor, function)
+            instead = f"x.{function}(...)" if in_tensor else f"tw.{function}(x, ...)"
+    return AttributeError(f"{text}; write {instead}" if instead else text)
 
 
 def missing(module: ModuleType, name: str) -> AttributeError:
