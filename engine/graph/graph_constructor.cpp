@@ -292,9 +292,10 @@ void GraphConstructor::submit(Call& call, Operand* replaced) {
 }
 
 void GraphConstructor::apply(const Op& op, std::span<Operand* const> inputs, Attributes attributes,
-                             SiteId site, std::span<Operand*> outputs) {
+                             SiteId site, std::span<Operand*> outputs, Attributes* completed) {
   Call call(op, inputs, std::move(attributes), site);
   infer(call);
+  if (completed != nullptr) *completed = call.attributes;
   prepare_inputs(call);
   // Once submitted the outputs may complete at any time; the handles are the caller's.
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = call.outputs[i];
@@ -302,12 +303,13 @@ void GraphConstructor::apply(const Op& op, std::span<Operand* const> inputs, Att
 }
 
 Operand* GraphConstructor::apply_in_place(const Op& op, Operand* target, std::span<Operand* const> others,
-                                          Attributes attributes, SiteId site) {
+                                          Attributes attributes, SiteId site, Attributes* completed) {
   Scratch<Operand*> inputs(others.size() + 1);
   inputs[0] = target;
   for (std::size_t i = 0; i < others.size(); ++i) inputs[i + 1] = others[i];
   Call call(op, inputs.span(), std::move(attributes), site);
   infer(call);
+  if (completed != nullptr) *completed = call.attributes;
   const TensorMeta& result = call.outputs[0]->meta;
   if (!(result.shape == target->meta.shape)) {
     throw ShapeError(op.name + ": the in-place form would change the shape from " +

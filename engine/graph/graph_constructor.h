@@ -21,14 +21,15 @@ class GraphConstructor {
   /// Resolves the Ops that the constructor issues by itself. Call when the registry is complete.
   void bind();
 
-  /// Issues `op`; `outputs` receives op.outputs operands with one handle each.
+  /// Issues `op`; `outputs` receives op.outputs operands with one handle each, `completed`, if given, the
+  /// attributes with their defaults.
   void apply(const Op& op, std::span<Operand* const> inputs, Attributes attributes, SiteId site,
-             std::span<Operand*> outputs);
+             std::span<Operand*> outputs, Attributes* completed = nullptr);
 
   /// Issues the in-place form of `op` whose input 0 is `target`, whose handle it takes over; the result is
   /// the new operand with one handle. On an exception the handle stays the caller's.
   Operand* apply_in_place(const Op& op, Operand* target, std::span<Operand* const> others,
-                          Attributes attributes, SiteId site);
+                          Attributes attributes, SiteId site, Attributes* completed = nullptr);
 
   std::uint64_t take_id() noexcept { return next_id_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_seq_cst); }

@@ -5,11 +5,13 @@
 #include <string>
 #include <thread>
 
+#include <thalweg/autograd.h>
 #include <thalweg/engine.h>
 #if defined(__linux__)
 #include <sched.h>
 #endif
 
+#include "graph/recorder.h"
 #include "runtime/device_arena.h"
 #include "runtime/engine_impl.h"
 #include "runtime/engine_task.h"
@@ -161,12 +163,16 @@ class Operands {
       data[i] = inputs[i]->operand();
       if (data[i] == nullptr)
         throw ValueError(op.name + ": input " + std::to_string(i) + " is an empty Tensor");
+      autograd_ = autograd_ || inputs[i]->autograd() != nullptr;
     }
     span_ = {data, inputs.size()};
   }
   operator std::span<Operand* const>() const noexcept { return span_; }
+  /// True if one of them has something to do with gradients.
+  bool any_autograd() const noexcept { return autograd_; }
 
  private:
+  bool autograd_ = false;
   std::array<Operand*, 8> few_;
   std::vector<Operand*> many_;
   std::span<Operand*> span_;
@@ -181,8 +187,14 @@ Tensor Engine::apply(const Op& op, std::span<const Tensor* const> inputs, Attrib
   impl_->check_accepting(op);
   if (op.outputs != 1)
     throw ValueError(op.name + ": has " + std::to_string(op.outputs) + " outputs; use apply_many");
+  const Operands operands(op, inputs);
   Operand* output = nullptr;
-  impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, {&output, 1});
+  if (operands.any_autograd()) [[unlikely]] {
+    Tensor result;
+    impl_->apply_recorded(op, inputs, operands, std::move(attributes), site, {&output, 1}, {&result, 1});
+    return result;
+  }
+  impl_->constructor.apply(op, operands, std::move(attributes), site, {&output, 1});
   Tensor result(output);
   if (impl_->raises_in_call() && output->state() == OperandState::failed) output->failure()->raise();
   return result;
@@ -193,11 +205,21 @@ std::vector<Tensor> Engine::apply_many(const Op& op, std::span<const Tensor* con
   if (!impl_->frozen.load(std::memory_order_acquire)) impl_->freeze();
   impl_->check_accepting(op);
   std::vector<Operand*> outputs(op.outputs);
-  impl_->constructor.apply(op, Operands(op, inputs), std::move(attributes), site, outputs);
-  std::vector<Tensor> results;
-  for (Operand* output : outputs) results.emplace_back(output);
-  if (impl_->raises_in_call() && outputs[0]->state() == OperandState::failed) outputs[0]->failure()->raise();
+  std::vector<Tensor> results(op.outputs);
+  impl_->apply_recorded(op, inputs, Operands(op, inputs), std::move(attributes), site, outputs, results);
   return results;
+}
+
+/// Issues an operator, and records it for backward if it is to be.
+void Engine::Impl::apply_recorded(const Op& op, std::span<const Tensor* const> inputs,
+                                  std::span<Operand* const> operands, Attributes attributes, SiteId site,
+                                  std::span<Operand*> outputs, std::span<Tensor> results) {
+  Record record(op, inputs, site);
+  Attributes completed;
+  constructor.apply(op, operands, std::move(attributes), site, outputs, record ? &completed : nullptr);
+  for (std::size_t j = 0; j < outputs.size(); ++j) results[j] = Tensor(outputs[j]);
+  if (raises_in_call() && outputs[0]->state() == OperandState::failed) outputs[0]->failure()->raise();
+  if (record) record.finish(std::move(completed), results);
 }
 
 void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor* const> others,
@@ -206,17 +228,46 @@ void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor
   impl_->check_accepting(op);
   if (op.outputs != 1) throw ValueError(op.name + ": an in-place form needs an operator of one output");
   if (!target) throw ValueError(op.name + ": the target of an in-place form is an empty Tensor");
-  Operand* output = impl_->constructor.apply_in_place(op, target.operand(), Operands(op, others),
-                                                      std::move(attributes), site);
-  target.release();  // the operator has the handle's reference now
-  target = Tensor(output);
-  if (impl_->raises_in_call() && output->state() == OperandState::failed) {
-    Failure* failure = output->failure();
-    failure->ref();
-    const std::unique_ptr<Failure, void (*)(Failure*)> owner(failure, [](Failure* self) { self->unref(); });
-    if (output->recover != nullptr) target = target.recover();
-    failure->raise();
+  const Operands operands(op, others);
+  if (target.autograd() != nullptr || operands.any_autograd()) [[unlikely]] {
+    return impl_->apply_in_place_recorded(op, target, others, operands, std::move(attributes), site);
   }
+  impl_->rebind(
+      target, impl_->constructor.apply_in_place(op, target.operand(), operands, std::move(attributes), site));
+}
+
+void Engine::Impl::apply_in_place_recorded(const Op& op, Tensor& target,
+                                           std::span<const Tensor* const> others,
+                                           std::span<Operand* const> operands, Attributes attributes,
+                                           SiteId site) {
+  check_in_place(op, target);
+  std::vector<const Tensor*> inputs{&target};
+  inputs.insert(inputs.end(), others.begin(), others.end());
+  Record record(op, inputs, site);
+  const bool retains = retains_grad(target);
+  Attributes completed;
+  rebind(target, constructor.apply_in_place(op, target.operand(), operands, std::move(attributes), site,
+                                            record ? &completed : nullptr));
+  if (!record) return rebind_unrecorded(target);
+  record.finish(std::move(completed), {&target, 1});
+  if (retains) retain_grad(target);
+}
+
+/// Makes `output`, whose operator has taken the old handle over, the value of `target`; raises its failure if
+/// the operator is over, and leaves the last good value then.
+void Engine::Impl::rebind(Tensor& target, Operand* output) {
+  target.rebind(output);
+  if (!raises_in_call() || output->state() != OperandState::failed) [[likely]]
+    return;
+  Failure* failure = output->failure();
+  failure->ref();
+  const std::unique_ptr<Failure, void (*)(Failure*)> owner(failure, [](Failure* self) { self->unref(); });
+  if (output->recover != nullptr) {
+    Tensor good = target.recover();
+    const Tensor failed(target.operand());
+    target.rebind(good.release());
+  }
+  failure->raise();
 }
 
 // --- ready values

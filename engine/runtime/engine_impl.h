@@ -27,6 +27,14 @@ struct Engine::Impl {
   /// True where an operator is over when its call returns: a failure is then raised by that very call.
   bool raises_in_call() const noexcept { return synchronous != nullptr || eager->is_forked(); }
 
+  // Operators of which an input has something to do with gradients.
+  void apply_recorded(const Op& op, std::span<const Tensor* const> inputs, std::span<Operand* const> operands,
+                      Attributes attributes, SiteId site, std::span<Operand*> outputs,
+                      std::span<Tensor> results);
+  void apply_in_place_recorded(const Op& op, Tensor& target, std::span<const Tensor* const> others,
+                               std::span<Operand* const> operands, Attributes attributes, SiteId site);
+  void rebind(Tensor& target, Operand* output);
+
   EngineOptions options;
   OpRegistry ops;
   KernelRegistry kernels;

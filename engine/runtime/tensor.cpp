@@ -5,22 +5,36 @@
 #include <thalweg/tensor.h>
 
 #include "graph/operand.h"
+#include "graph/recorder.h"
 #include "runtime/engine_impl.h"
 #include "runtime/engine_task.h"
 
 namespace thalweg {
 
-Tensor::Tensor(const Tensor& other) noexcept : operand_(other.operand_) {
+Tensor::Tensor(const Tensor& other) noexcept : operand_(other.operand_), autograd_(other.autograd_) {
   if (operand_ != nullptr) operand_->add_handle();
+  if (autograd_ != nullptr) ref_autograd(autograd_);
 }
 
 Tensor& Tensor::operator=(const Tensor& other) noexcept {
   Tensor copy(other);
   std::swap(operand_, copy.operand_);
+  std::swap(autograd_, copy.autograd_);
   return *this;
 }
 
+void Tensor::set_autograd(AutogradMeta* adopted) noexcept {
+  AutogradMeta* const before = std::exchange(autograd_, adopted);
+  if (before != nullptr) unref_autograd(before);
+}
+
+Tensor Tensor::detach() const noexcept {
+  if (operand_ != nullptr) operand_->add_handle();
+  return Tensor(operand_);
+}
+
 void Tensor::drop() noexcept {
+  if (autograd_ != nullptr) set_autograd(nullptr);
   Operand* operand = operand_;
   // An unfinished value whose last handle goes is sent to the controller; a finished one dies here.
   if (!operand->forget_handle()) return;
@@ -97,7 +111,12 @@ Tensor Tensor::recover() const {
   operand_->failure()->reported.store(true, std::memory_order_relaxed);  // it was dealt with
   auto* found = const_cast<Operand*>(operand);
   found->revive_handle();
-  return Tensor(found);
+  Tensor result(found);
+  if (AutogradMeta* const leaf = leaf_autograd(autograd_)) {
+    ref_autograd(leaf);
+    result.set_autograd(leaf);
+  }
+  return result;
 }
 
 void Tensor::on_ready(std::function<void()> callback) const {

@@ -19,6 +19,7 @@
 namespace thalweg {
 
 struct Op;
+class GradientContext;
 
 /// What is known of a tensor before its values are: strides and offset count elements.
 struct TensorMeta {
@@ -96,7 +97,32 @@ enum class OpKind : std::uint8_t {
 /// Alias mask of elementwise operators: any input.
 inline constexpr std::uint8_t kAliasAny = 0xff;
 
-/// An operation: name, inputs, attributes, inference, documentation.
+/// A value that the derivative of an Op reads, kept from issue until backward has passed.
+struct SavedValue {
+  enum class Kind : std::uint8_t { input, inputs_from, output };
+  Kind kind = Kind::input;
+  std::uint8_t index = 0;
+  /// Bit i: it is kept if input i requires a gradient.
+  std::uint32_t needed_for = ~std::uint32_t{0};
+};
+inline constexpr std::uint32_t kForAll = ~std::uint32_t{0};
+/// The mask of one input, for SavedValue::needed_for.
+constexpr std::uint32_t for_input(int i) noexcept { return std::uint32_t{1} << i; }
+constexpr SavedValue save_input(std::uint8_t i, std::uint32_t needed_for = kForAll) noexcept {
+  return {SavedValue::Kind::input, i, needed_for};
+}
+/// Input `i` and all after it, of a variadic Op; the last entry of its list.
+constexpr SavedValue save_inputs_from(std::uint8_t i, std::uint32_t needed_for = kForAll) noexcept {
+  return {SavedValue::Kind::inputs_from, i, needed_for};
+}
+constexpr SavedValue save_output(std::uint8_t j = 0, std::uint32_t needed_for = kForAll) noexcept {
+  return {SavedValue::Kind::output, j, needed_for};
+}
+
+/// Outputs that no gradient passes: all of them.
+inline constexpr std::uint32_t kAllOutputs = ~std::uint32_t{0};
+
+/// An operation: name, inputs, attributes, inference, derivative, documentation.
 struct Op {
   std::string name;
   /// Input names in order; with `variadic` the last may repeat any number of times, zero included.
@@ -121,12 +147,23 @@ struct Op {
   /// Overrides `ns_per_element` where work is not proportional to elements (matmul): estimated ns.
   std::function<double(std::span<const TensorMeta* const> inputs, std::span<const TensorMeta* const> outputs)>
       cost_ns{};
+  /// Computes the gradients of the inputs from those of the outputs by issuing operators
+  /// (thalweg/gradient.h). An Op without it whose outputs are differentiable raises in backward.
+  void (*gradient)(GradientContext&) = nullptr;
+  /// What `gradient` reads, and no more.
+  std::vector<SavedValue> saves{};
+  /// `gradient` reads the metadata of inputs that need no gradient themselves.
+  bool saves_shapes = false;
+  /// Bit j: output j never requires a gradient. Integer and bool outputs never do.
+  std::uint32_t not_differentiable = 0;
   /// A user's operator: its kernel never runs on the thread that drains the queue. Set by
   /// Engine::register_operator.
   bool is_custom = false;
   /// Index in the registry; set by OpRegistry::add.
   std::uint32_t id = 0;
 
+  /// True if a gradient may pass one of the outputs.
+  bool is_differentiable() const noexcept { return not_differentiable != kAllOutputs; }
   /// Estimated time of one element of `dtype`.
   float element_ns(DType dtype) const noexcept {
     return is_complex(dtype) ? complex_factor * ns_per_element : ns_per_element;

@@ -13,6 +13,7 @@
 
 namespace thalweg {
 
+class AutogradMeta;
 class Engine;
 class Operand;
 
@@ -26,17 +27,21 @@ struct FailureInfo {
 };
 
 /// A handle on an operand: metadata at once, value when its operator has run. Any thread may use it; one
-/// handle object must not be assigned on one thread while another uses it.
+/// handle object must not be assigned on one thread while another uses it. What a tensor has to do with
+/// gradients (thalweg/autograd.h) hangs on the handle; copies share it.
 class Tensor {
  public:
   Tensor() noexcept = default;
   /// Takes over one handle reference (engine internals only).
   explicit Tensor(Operand* adopted) noexcept : operand_(adopted) {}
   Tensor(const Tensor& other) noexcept;
-  Tensor(Tensor&& other) noexcept : operand_(std::exchange(other.operand_, nullptr)) {}
+  Tensor(Tensor&& other) noexcept
+      : operand_(std::exchange(other.operand_, nullptr)),
+        autograd_(std::exchange(other.autograd_, nullptr)) {}
   Tensor& operator=(const Tensor& other) noexcept;
   Tensor& operator=(Tensor&& other) noexcept {
     std::swap(operand_, other.operand_);
+    std::swap(autograd_, other.autograd_);
     return *this;
   }
   ~Tensor() {
@@ -46,7 +51,22 @@ class Tensor {
   explicit operator bool() const noexcept { return operand_ != nullptr; }
   Operand* operand() const noexcept { return operand_; }
   /// Gives the handle reference away; the tensor becomes empty.
-  Operand* release() noexcept { return std::exchange(operand_, nullptr); }
+  Operand* release() noexcept {
+    if (autograd_ != nullptr) set_autograd(nullptr);
+    return std::exchange(operand_, nullptr);
+  }
+
+  /// What it has to do with gradients; null for most tensors.
+  AutogradMeta* autograd() const noexcept { return autograd_; }
+  /// Replaces that; takes a reference over (engine internals only).
+  void set_autograd(AutogradMeta* adopted) noexcept;
+  /// Gives the old handle reference away without dropping it and takes `adopted` over; what it has to do with
+  /// gradients stays (engine internals only).
+  void rebind(Operand* adopted) noexcept { operand_ = adopted; }
+  /// True if gradients are to reach it.
+  bool requires_grad() const noexcept;
+  /// A handle on the same value that has nothing to do with gradients.
+  Tensor detach() const noexcept;
 
   const TensorMeta& meta() const noexcept;
   DType dtype() const noexcept { return meta().dtype; }
@@ -75,7 +95,7 @@ class Tensor {
   /// Details of a failure; `op` is empty if there is none (yet).
   FailureInfo failure() const;
   /// For a failed result of an in-place form: the last good value it was to replace; throws ValueError if
-  /// there is none.
+  /// there is none. A leaf stays that leaf.
   Tensor recover() const;
   /// Calls `callback` once the value is there or has failed: on the completing thread, or at once on this
   /// one. It must not wait, block or let an exception out. It may issue operators, which throw EngineError
@@ -91,6 +111,7 @@ class Tensor {
   void drop() noexcept;
 
   Operand* operand_ = nullptr;
+  AutogradMeta* autograd_ = nullptr;  // a reference
 };
 
 }  // namespace thalweg
