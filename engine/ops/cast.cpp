@@ -6,6 +6,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -34,6 +35,7 @@ Op make_astype() {
       " Raises DTypeError for a real target.";
   op.alias_mask = kAliasAny;
   op.ns_per_element = 0.4f;
+  set_manipulation_derivative(op);
   return op;
 }
 
@@ -47,6 +49,7 @@ Op make_contiguous() {
   op.doc = "A copy of x in C order.\n\nx may have any strides.";
   op.alias_mask = kAliasAny;
   op.ns_per_element = 0.4f;
+  set_manipulation_derivative(op);
   return op;
 }
 
@@ -62,6 +65,7 @@ Op make_to_device() {
   op.doc = "A copy of x on another device, in C order.\n\nx may have any strides.";
   op.kind = OpKind::copy;
   op.ns_per_element = 0.4f;
+  set_manipulation_derivative(op);
   return op;
 }
 

@@ -6,6 +6,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -43,6 +44,7 @@ Op view_of_part(const char* name, void (*infer)(InferContext&), const char* doc)
   op.doc = doc;
   op.kind = OpKind::view;
   op.ns_per_element = 0;
+  set_manipulation_derivative(op);
   return op;
 }
 

@@ -8,6 +8,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/convolution_gradient.h"
 #include "ops/integer_range.h"
 
 namespace thalweg {
@@ -126,6 +127,7 @@ Op convolution(std::string name, int rank, const std::string& doc) {
   op.infer = [rank](InferContext& ctx) { infer_convolution(ctx, rank); };
   op.cost_ns = convolution_cost_ns;
   op.doc = doc;
+  set_convolution_derivative(op);
   return op;
 }
 

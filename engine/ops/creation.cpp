@@ -131,6 +131,7 @@ Op make_op(const char* name, std::vector<AttrSpec> attributes, void (*infer)(Inf
   op.infer = infer;
   op.ns_per_element = ns;
   op.doc = doc;
+  op.not_differentiable = kAllOutputs;
   return op;
 }
 

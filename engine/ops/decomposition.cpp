@@ -8,6 +8,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/decomposition_gradient.h"
 
 namespace thalweg {
 namespace {
@@ -188,6 +189,7 @@ Op decomposition(std::string name, void (*infer)(InferContext&), double cost_fac
   op.infer = infer;
   op.cost_ns = cost_of(cost_factor);
   op.doc = text + kSource + routines + ".";
+  set_decomposition_derivative(op);
   return op;
 }
 

@@ -7,6 +7,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -305,6 +306,7 @@ Op make_op(const Row& row, bool unary) {
   op.ns_per_element = row.ns_per_element;
   // Functions of complex numbers are the C library's, one at a time.
   if ((row.domain == Domain::floating && op.name != "divide") || op.name == "pow") op.complex_factor = 25.0f;
+  set_elementwise_derivative(op);
   return op;
 }
 
@@ -317,6 +319,7 @@ Op make_ternary(const char* name, std::vector<std::string> inputs, void (*infer)
   op.doc = doc;
   op.alias_mask = kAliasAny;
   op.ns_per_element = 0.5f;
+  set_elementwise_derivative(op);
   return op;
 }
 

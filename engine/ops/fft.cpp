@@ -10,6 +10,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/fft_gradient.h"
 
 namespace thalweg {
 namespace {
@@ -149,6 +150,7 @@ Op make_fft(const Description& each) {
       "dtypes (integers: cast them first), IndexError for an axis out of range, ShapeError for one without "
       "elements and ValueError for a length below 1 and another norm.\n\nArray API standard, FFT extension; "
       "computed with pocketfft (Bluestein's algorithm where the length has a large prime factor).";
+  set_fft_derivative(op);
   return op;
 }
 

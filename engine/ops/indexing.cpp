@@ -7,6 +7,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 #include "ops/region.h"
 
 namespace thalweg {
@@ -127,6 +128,15 @@ void infer_slice_assign(InferContext& ctx) { check_value(ctx, resolve_region(ctx
 
 void infer_index_assign(InferContext& ctx) { check_value(ctx, indexed_shape(ctx, 2)); }
 
+void infer_index_add(InferContext& ctx) {
+  const DType dtype = ctx.input(0).dtype;
+  if (dtype == DType::bool_ || is_half(dtype)) {
+    throw DTypeError(std::string(ctx.name()) + ": not defined for " + std::string(name(dtype)) +
+                     "; cast to an integer dtype or float32 with astype first");
+  }
+  check_value(ctx, indexed_shape(ctx, 2));
+}
+
 void add_reads(OpRegistry& registry) {
   Op take;
   take.name = "take";
@@ -141,6 +151,7 @@ void add_reads(OpRegistry& registry) {
       "that are "
       "no integers; an index out of range fails the result with IndexError.\n\nArray API standard, indexing "
       "functions.";
+  set_indexing_derivative(take);
   registry.add(std::move(take));
   Op along;
   along.name = "take_along_axis";
@@ -156,6 +167,7 @@ void add_reads(OpRegistry& registry) {
       "from the end. Raises DTypeError for indices that are no integers and ShapeError for shapes that do "
       "not fit; "
       "an index out of range fails the result with IndexError.\n\nArray API standard, indexing functions.";
+  set_indexing_derivative(along);
   registry.add(std::move(along));
   Op index;
   index.name = "index";
@@ -172,6 +184,7 @@ void add_reads(OpRegistry& registry) {
       "front. Negative indices count from the end; an index out of range fails the result with "
       "IndexError.\n\nNumPy, "
       "advanced indexing.";
+  set_indexing_derivative(index);
   registry.add(std::move(index));
 }
 
@@ -192,6 +205,7 @@ void add_writes(OpRegistry& registry) {
       "x's dtype. Written over x's bytes when nothing else needs them. Raises IndexError for a region that "
       "leaves x "
       "and ShapeError for a value that does not broadcast.\n\nWhat `x[i] = v` becomes.";
+  set_indexing_derivative(slice_assign);
   registry.add(std::move(slice_assign));
   Op index_assign;
   index_assign.name = "index_assign";
@@ -208,7 +222,23 @@ void add_writes(OpRegistry& registry) {
       "else needs "
       "them. An index out of range fails the result with IndexError.\n\nWhat `x[i] = v` with integer arrays "
       "becomes.";
+  set_indexing_derivative(index_assign);
   registry.add(std::move(index_assign));
+  Op index_add;
+  index_add.name = "index_add";
+  index_add.inputs = {"x", "value", "indices"};
+  index_add.variadic = true;
+  index_add.attributes = {{"axes", AttrKind::dims, {}, true}, {"front", AttrKind::boolean, false}};
+  index_add.infer = infer_index_add;
+  index_add.alias_mask = 1;
+  index_add.ns_per_element = 1.5f;
+  index_add.doc =
+      "x with value added to the elements that index would select; to a position named twice both values, in "
+      "the order of the indices.\n\nWhat the gradient of reading with integer arrays needs. value broadcasts "
+      "to the selection and is cast to x's dtype. Raises DTypeError for bool and 16-bit floating dtypes; an "
+      "index out of range fails the result with IndexError.\n\nNumPy's numpy.add.at.";
+  set_indexing_derivative(index_add);
+  registry.add(std::move(index_add));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -63,6 +64,7 @@ void register_linear_algebra(OpRegistry& registry) {
       "for 0-d "
       "operands "
       "and sizes that do not match.\n\nArray API standard, linear algebra functions.";
+  set_derivative(op, matmul_gradient, {save_input(0, for_input(1)), save_input(1, for_input(0))});
   registry.add(std::move(op));
 }
 

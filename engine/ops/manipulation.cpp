@@ -7,6 +7,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 #include "ops/region.h"
 
 namespace thalweg {
@@ -286,6 +287,7 @@ Op view(std::string name, std::vector<AttrSpec> attributes, void (*infer)(InferC
   op.doc = std::move(doc);
   op.kind = OpKind::view;
   op.ns_per_element = 0;
+  set_manipulation_derivative(op);
   return op;
 }
 
@@ -357,6 +359,7 @@ void register_manipulation(OpRegistry& registry) {
       "ShapeError "
       "if shapes differ elsewhere, for 0-d arrays and for no array.\n\nArray API standard, manipulation "
       "functions.";
+  set_manipulation_derivative(concat);
   registry.add(std::move(concat));
   Op roll;
   roll.name = "roll";
@@ -369,6 +372,7 @@ void register_manipulation(OpRegistry& registry) {
       "axis None moves them in C order over all axes. One shift serves all axes, several shifts of one axis "
       "add up. Raises IndexError for an axis out of range.\n\n"
       "Array API standard, manipulation functions.";
+  set_manipulation_derivative(roll);
   registry.add(std::move(roll));
 }
 

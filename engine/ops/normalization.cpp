@@ -7,6 +7,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -71,6 +72,7 @@ Op softmax(std::string name, const std::string& what) {
       "\n\nThe result has the shape and dtype of x. Where all elements along the axis are -inf, or one is "
       "inf or nan, the results there are nan. Raises IndexError for an axis out of range and DTypeError "
       "for dtypes that are not real floating ones.\n\nPyTorch's softmax and log_softmax.";
+  set_normalization_derivative(op);
   return op;
 }
 
@@ -87,6 +89,7 @@ Op norm(std::string name, std::size_t most_inputs, const std::string& what) {
            "neither or the first alone. Dtypes are promoted. Raises ShapeError for shapes that do not fit, "
            "ValueError for other arguments out of range and DTypeError for dtypes that are not real floating "
            "ones.\n\nPyTorch's layer_norm and rms_norm.";
+  set_normalization_derivative(op);
   return op;
 }
 

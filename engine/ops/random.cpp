@@ -114,6 +114,7 @@ Op make_op(const char* name, AttrSpec first, AttrSpec second, DType dtype, void 
                    {"device", AttrKind::device, Device{}, false}};
   op.infer = infer;
   op.doc = doc + kStream;
+  op.not_differentiable = kAllOutputs;
   return op;
 }
 
@@ -162,6 +163,7 @@ void register_random(OpRegistry& registry) {
                       required("seed", AttrKind::integer),
                       {"counter", AttrKind::integer, std::int64_t{0}, false}};
   gamma.infer = infer_gamma;
+  gamma.not_differentiable = kAllOutputs;
   gamma.ns_per_element = 150.0f;
   gamma.doc =
       "Random numbers of the gamma distributions of the given concentrations, times scale.\n\nThe mean is "

@@ -10,6 +10,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -132,6 +133,7 @@ Op reduction(std::string name, void (*infer)(InferContext&), const std::string& 
   op.doc = doc + (infer == infer_arg ? kOneAxisDoc : kAxisDoc) + "\n\nArray API standard, " +
            section_of(infer) + " functions.";
   op.ns_per_element = ns_per_element;
+  set_reduction_derivative(op);
   return op;
 }
 

@@ -6,6 +6,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 #include "ops/reduction.h"
 
 namespace thalweg {
@@ -45,6 +46,7 @@ Op scan(std::string name, const std::string& summary, const std::string& initial
       initial +
       " in front, so that the axis is one longer. Integers wrap. Elements are combined from the first to "
       "the last. Raises IndexError for an axis out of range.\n\nArray API standard, statistical functions.";
+  set_reduction_derivative(op);
   return op;
 }
 

@@ -9,6 +9,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -99,6 +100,7 @@ Op make_op(std::string name, std::vector<std::string> inputs, void (*infer)(Infe
   op.infer = infer;
   op.ns_per_element = 1.0f;
   op.doc = doc;
+  set_indexing_derivative(op);
   return op;
 }
 

@@ -6,6 +6,7 @@
 #include <thalweg/op.h>
 
 #include "ops/builtin.h"
+#include "ops/derivative.h"
 
 namespace thalweg {
 namespace {
@@ -84,6 +85,7 @@ Op ordering(std::string name, void (*infer)(InferContext&), float ns_per_element
   op.infer = infer;
   op.ns_per_element = ns_per_element;
   op.doc = doc + kOrderDoc;
+  set_indexing_derivative(op);
   return op;
 }
 
@@ -114,6 +116,7 @@ void register_sorting(OpRegistry& registry) {
       "out of range, ValueError for a k that is not from 0 to the size of the axis and DTypeError for "
       "complex "
       "dtypes.\n\nPyTorch's topk, but for nan.";
+  set_indexing_derivative(topk);
   registry.add(std::move(topk));
   Op search;
   search.name = "searchsorted";
@@ -126,6 +129,7 @@ void register_sorting(OpRegistry& registry) {
       "ascending order, NaNs last. side: 'left' gives the first such position, 'right' the last. The result "
       "has the shape of x2 and dtype int64; both inputs are promoted to a common dtype. Raises ShapeError if "
       "x1 is not 1-d and DTypeError for complex dtypes.\n\nArray API standard, searching functions.";
+  set_indexing_derivative(search);
   registry.add(std::move(search));
 }
 

@@ -1,4 +1,4 @@
-// indexing.cpp: the kernels of take, index, slice_assign and index_assign.
+// indexing.cpp: the kernels of take, index, slice_assign, index_assign and index_add.
 #include <algorithm>
 #include <string>
 #include <type_traits>
@@ -265,6 +265,53 @@ void index_assign_kernel(const KernelContext& ctx) {
   visit_item(item_size(ctx.output().dtype()), [&]<class T>() { scatter<T>(ctx, selection); });
 }
 
+/// Adds the value's elements to the selected places, in the order of the indices.
+template <class T>
+void scatter_add(const KernelContext& ctx, const Selection& selection) {
+  const TensorView& value = ctx.input(1);
+  const Strides strides = value_strides(value, selection.shape);
+  const LoopNest<2> before = selection.before(strides);
+  const LoopNest<2> after = selection.after(strides);
+  const LoopNest<2> along = selection.nest(selection.place, selection.behind, strides);
+  const auto indices = static_cast<std::int64_t>(selection.offsets.size());
+  const std::int64_t block = after.total();
+  // No two chunks share an element: they differ in the place in front or in the part of the block behind.
+  const std::int64_t part =
+      std::clamp<std::int64_t>(kGatherChunk / indices, 16, std::max<std::int64_t>(16, block));
+  const std::int64_t parts = ceil_div(block, part);
+  ctx.parallel_for(before.total() * parts, [&](std::int64_t chunk) {
+    const auto start = before.offsets(chunk / parts);
+    const std::int64_t first = chunk % parts * part;
+    const std::int64_t last = std::min(block, first + part);
+    const T* in = value.as<const T>() + start[1];
+    T* out = ctx.output().as<T>() + start[0];
+    const std::int64_t* offset = selection.offsets.data();
+    along.run(0, indices, [&](const auto& index, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i, ++offset) {
+        const T* from = in + index[1] + i * along.inner_stride(1);
+        after.run(first, last, [&](const auto& at, std::int64_t run) {
+          const T* source = from + at[1];
+          T* target = out + *offset + at[0];
+          for (std::int64_t k = 0; k < run; ++k) {
+            T& sum = target[k * after.inner_stride(0)];
+            sum = static_cast<T>(sum + source[k * after.inner_stride(1)]);
+          }
+        });
+      }
+    });
+  });
+}
+
+void index_add_kernel(const KernelContext& ctx) {
+  // Selected before anything is written: an index out of bounds leaves x as it is.
+  const Selection selection = select_by_attributes(ctx, ctx.output(), 2);
+  copy_unless_donated(ctx);
+  if (numel(selection.shape) == 0) return;
+  visit_dtype(ctx.output().dtype(), [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>) scatter_add<T>(ctx, selection);
+  });
+}
+
 }  // namespace
 
 void register_indexing_kernels(KernelRegistry& registry) {
@@ -272,6 +319,7 @@ void register_indexing_kernels(KernelRegistry& registry) {
   registry.add("index", DeviceType::cpu, index_kernel);
   registry.add("slice_assign", DeviceType::cpu, slice_assign_kernel);
   registry.add("index_assign", DeviceType::cpu, index_assign_kernel);
+  registry.add("index_add", DeviceType::cpu, index_add_kernel);
 }
 
 }  // namespace thalweg::cpu

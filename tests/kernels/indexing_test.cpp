@@ -284,5 +284,48 @@ TEST(Indexing, ChunkOrderDoesNotMatter) {
       order_does_not_matter("slice_assign", {x, iota({400, 100})}, region({50, 10}, {1, 1}, {400, 100})));
 }
 
+TEST(Indexing, IndexAddAddsEveryValueOfAPositionNamedTwice) {
+  const Array value = array_of<std::int32_t>({4}, {1, 10, 100, 1000});
+  const Array chosen = indices({4}, {2, 0, -1, 0});
+  EXPECT_EQ(values<std::int32_t>(run_op("index_add", {iota({3}), value, chosen}, on_axes({0}))),
+            (Ints{1010, 1, 103}));
+}
+
+TEST(Indexing, IndexAddMatchesLoopInEveryLayout) {
+  const std::vector<std::int64_t> wanted = {2, -1, 0, 2};
+  for (DType dtype : kAllDTypes) {
+    if (dtype == DType::bool_ || is_half(dtype)) {
+      EXPECT_NE(error_text<DTypeError>([&] {
+                  run_op("index_add",
+                         {small_integers(dtype, {3}), small_integers(dtype, {1}), indices({1}, {0})},
+                         on_axes({0}));
+                }),
+                "");
+      continue;
+    }
+    const Array x = small_integers(dtype, {2, 3, 40});
+    const Array value = small_integers(dtype, {2, 4, 40});
+    visit_real_dtype(dtype, [&]<class T>() {
+      std::vector<T> expected = values<T>(x);
+      const std::vector<T> added = values<T>(value);
+      for (std::size_t i = 0; i < 2; ++i) {
+        for (std::size_t k = 0; k < wanted.size(); ++k) {
+          const auto row = static_cast<std::size_t>((wanted[k] + 3) % 3);
+          for (std::size_t j = 0; j < 40; ++j) {
+            T& sum = expected[i * 120 + row * 40 + j];
+            sum = static_cast<T>(sum + added[i * 160 + k * 40 + j]);
+          }
+        }
+      }
+      for (Layout layout : kAllLayouts) {
+        const Array result =
+            run_op("index_add", {with_layout(x, layout), with_layout(value, layout), indices({4}, wanted)},
+                   on_axes({1}));
+        ASSERT_EQ(values<T>(result), expected) << name(dtype);
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace thalweg::testing
