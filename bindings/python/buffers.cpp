@@ -207,6 +207,9 @@ int tensor_get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   return guarded(-1, [&] {
     auto keep = std::make_unique<Export>();
+    if (tensor_of(self).requires_grad()) {
+      raise_python(PyExc_BufferError, "a tensor that requires a gradient exports no buffer; use x.detach()");
+    }
     keep->tensor = tensor_of(self);
     const TensorMeta& meta = keep->tensor.meta();
     check_request(meta, flags);

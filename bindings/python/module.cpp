@@ -1,6 +1,7 @@
 // module.cpp: the extension module thalweg._C, put together from its parts.
 #include <optional>
 
+#include "autograd_object.h"
 #include "buffers.h"
 #include "dlpack.h"
 #include "engines.h"
@@ -92,6 +93,7 @@ PYBIND11_MODULE(_C, module) {
   add_promotion(module);
   add_tensor_type(module);
   add_op_type(module);
+  add_autograd(module);
   add_engine_class(module);
   add_generator_class(module);
   add_imports(module);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include <thalweg/autograd.h>
 #include <thalweg/engine.h>
 
 #include "buffers.h"
@@ -128,9 +129,15 @@ PyObject* on_ready(PyObject* self, PyObject* callback) {
   });
 }
 
-/// Another Python object for the same value: values are immutable, so the bytes are shared.
+/// Another Python object for the same value: values are immutable, so the bytes are shared. Of a leaf comes
+/// another leaf.
 PyObject* copy(PyObject* self, PyObject*) {
-  return with_tensor(self, [](const Tensor& handle) { return checked(wrap(handle)); });
+  return with_tensor(self, [](const Tensor& handle) {
+    if (!is_leaf(handle)) return checked(wrap(handle));
+    Tensor fresh = handle.detach();
+    set_requires_grad(fresh, handle.requires_grad());
+    return checked(wrap(std::move(fresh)));
+  });
 }
 
 /// The edge items for repr; like tolist where `edge` is negative.
@@ -147,6 +154,9 @@ PyObject* export_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream,
                                      &max_version, &dl_device, &copy)) {
       throw_python_error();
+    }
+    if (handle.requires_grad()) {
+      raise_python(PyExc_BufferError, "__dlpack__: a tensor that requires a gradient; use x.detach()");
     }
     if (stream != Py_None) throw ValueError("__dlpack__: stream must be None for a cpu tensor");
     if (dl_device != Py_None && to_dims(dl_device)[0] != dlpack::kCpu) {

@@ -6,6 +6,8 @@
 
 #include <structmember.h>
 
+#include <thalweg/autograd.h>
+
 #include "engines.h"
 #include "errors.h"
 #include "sites.h"
@@ -47,14 +49,36 @@ class HandleLoan {
 void deallocate(PyObject* object) {
   auto* self = reinterpret_cast<TensorObject*>(object);
   PyTypeObject* type = Py_TYPE(object);
+  if (self->tracked) PyObject_GC_UnTrack(object);
   if (self->weak_references != nullptr) PyObject_ClearWeakRefs(object);
   self->tensor.~Tensor();
   if (free_count < kFreeListCapacity) {
     free_list[free_count++] = self;
   } else {
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
   }
   Py_DECREF(type);
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  struct Visitor {
+    visitproc visit;
+    void* argument;
+  } visitor{visit, arg};
+  return visit_host(
+      reinterpret_cast<TensorObject*>(object)->tensor,
+      [](void* found, void* self) {
+        const auto& each = *static_cast<Visitor*>(self);
+        return each.visit(static_cast<PyObject*>(found), each.argument);
+      },
+      &visitor);
+}
+
+/// Cuts the tensor off from its gradient, its hooks and the graph behind it.
+int clear(PyObject* object) {
+  reinterpret_cast<TensorObject*>(object)->tensor.set_autograd(nullptr);
+  return 0;
 }
 
 Py_hash_t hash_by_identity(PyObject* self) { return PyBaseObject_Type.tp_hash(self); }
@@ -118,13 +142,15 @@ PyObject* wrap(Tensor tensor) {
   TensorObject* self;
   if (free_count > 0) {
     self = free_list[--free_count];
+    PyObject_Init(reinterpret_cast<PyObject*>(self), tensor_type);
   } else {
-    self = static_cast<TensorObject*>(PyObject_Malloc(sizeof(TensorObject)));
-    if (self == nullptr) return PyErr_NoMemory();
+    self = PyObject_GC_New(TensorObject, tensor_type);
+    if (self == nullptr) return nullptr;
   }
-  PyObject_Init(reinterpret_cast<PyObject*>(self), tensor_type);
   new (&self->tensor) Tensor(std::move(tensor));
   self->weak_references = nullptr;
+  self->tracked = false;
+  track_if_recorded(reinterpret_cast<PyObject*>(self));
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -145,8 +171,11 @@ void apply_in_place(PyObject* self, const Op& op, std::span<const Tensor* const>
     others = pointers;
     break;
   }
-  HandleLoan loan(reinterpret_cast<TensorObject*>(self));
-  engine.apply_in_place(op, loan.tensor, others, std::move(attributes), site);
+  {
+    HandleLoan loan(reinterpret_cast<TensorObject*>(self));
+    engine.apply_in_place(op, loan.tensor, others, std::move(attributes), site);
+  }
+  track_if_recorded(self);
 }
 
 void recover(PyObject* self) {
@@ -161,6 +190,20 @@ void recover(PyObject* self) {
   }
 }
 
+static bool is_end(const PyMethodDef& entry) { return entry.ml_name == nullptr; }
+static bool is_end(const PyGetSetDef& entry) { return entry.name == nullptr; }
+
+/// The lists of two files as one that CPython may keep.
+template <class Definition>
+static Definition* joined(Definition* first, Definition* second) {
+  static std::vector<Definition> all;
+  for (Definition* list : {first, second}) {
+    for (; !is_end(*list); ++list) all.push_back(*list);
+  }
+  all.push_back({});  // the end
+  return all.data();
+}
+
 static PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError, "Tensor: is not called; make tensors with thalweg.asarray(data)");
   return nullptr;
@@ -170,11 +213,13 @@ void add_tensor_type(py::module_& module) {
   std::vector<PyType_Slot> slots = {
       {Py_tp_dealloc, slot(deallocate)},
       {Py_tp_new, slot(refuse_new)},
+      {Py_tp_traverse, slot(traverse)},
+      {Py_tp_clear, slot(clear)},
       {Py_tp_getattro, slot(get_attribute)},
       {Py_tp_hash, slot(hash_by_identity)},
       {Py_tp_richcompare, slot(tensor_compare)},
-      {Py_tp_methods, tensor_methods},
-      {Py_tp_getset, tensor_properties},
+      {Py_tp_methods, joined(tensor_methods, autograd_methods)},
+      {Py_tp_getset, joined(tensor_properties, autograd_properties)},
       {Py_tp_members, members},
       {Py_tp_doc, const_cast<char*>(kDoc)},
       {Py_mp_subscript, slot(tensor_subscript)},
@@ -186,7 +231,8 @@ void add_tensor_type(py::module_& module) {
   for (PyType_Slot* entry = number_slots; entry->slot != 0; ++entry) slots.push_back(*entry);
   slots.push_back({0, nullptr});
   // Not immutable: the package adds the methods it writes in Python.
-  PyType_Spec spec = {"thalweg.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT, slots.data()};
+  PyType_Spec spec = {"thalweg.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                      slots.data()};
   py::object type = checked(PyType_FromSpec(&spec));
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   module.attr("Tensor") = type;

@@ -10,12 +10,14 @@
 
 namespace thalweg::python {
 
-/// A Python tensor. `tensor` is empty while an in-place form on some thread has taken the handle; read it
-/// through `tensor_of`. GIL.
+/// A Python tensor; the garbage collector tracks it once it has something to do with gradients, through which
+/// it may refer to Python objects. `tensor` is empty while an in-place form on some thread has taken the
+/// handle; read it through `tensor_of`. GIL.
 struct TensorObject {
   PyObject ob_base;
   Tensor tensor;
   PyObject* weak_references;
+  bool tracked;
 };
 
 /// The type; no subclasses, so exact comparison answers "is it a tensor".
@@ -37,6 +39,14 @@ inline Tensor& tensor_of(PyObject* object) {
   return self->tensor;
 }
 
+/// Has the garbage collector look at `object`, a tensor, if that has something to do with gradients.
+inline void track_if_recorded(PyObject* object) noexcept {
+  auto* self = reinterpret_cast<TensorObject*>(object);
+  if (self->tensor.autograd() == nullptr || self->tracked) return;
+  self->tracked = true;
+  PyObject_GC_Track(object);
+}
+
 /// A new Python tensor around `tensor`.
 PyObject* wrap(Tensor tensor);
 
@@ -55,6 +65,8 @@ void add_tensor_type(py::module_& module);
 extern PyType_Slot number_slots[];    // number_slots.cpp, ends with {0, nullptr}
 extern PyMethodDef tensor_methods[];  // tensor_methods.cpp
 extern PyGetSetDef tensor_properties[];
+extern PyMethodDef autograd_methods[];  // autograd_methods.cpp
+extern PyGetSetDef autograd_properties[];
 PyObject* tensor_compare(PyObject* left, PyObject* right, int comparison);
 PyObject* tensor_subscript(PyObject* self, PyObject* key);  // subscript.cpp
 int tensor_assign_subscript(PyObject* self, PyObject* key, PyObject* value);

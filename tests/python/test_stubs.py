@@ -111,7 +111,7 @@ def test_signatures_of_methods(owner, node):
     assert found == expected
 
 
-NAMESPACES = [tw, tw.fft, tw.linalg]
+NAMESPACES = [tw, tw.autograd, tw.fft, tw.linalg]
 
 
 def public_functions():
@@ -141,7 +141,7 @@ def test_public_methods_are_documented():
 
 def test_every_operation_is_documented_and_reachable():
     internal = {
-        *("slice", "index", "slice_assign", "index_assign", "contiguous", "to_device"),
+        *("slice", "index", "slice_assign", "index_assign", "index_add", "contiguous", "to_device"),
         *("mask_assign", "mask_scatter", "mask_select"),
     }
     for name in _C.op_names():

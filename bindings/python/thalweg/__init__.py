@@ -14,7 +14,7 @@ import os as _os
 import sys as _sys
 
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
-from thalweg import _C, fft, linalg
+from thalweg import _C, autograd, fft, linalg
 from thalweg._activations import *
 from thalweg._activations import __all__ as _activations_all
 from thalweg._C import (
@@ -81,6 +81,14 @@ from thalweg._sets import *
 from thalweg._sets import __all__ as _sets_all
 from thalweg._sorting import *
 from thalweg._sorting import __all__ as _sorting_all
+from thalweg.autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 
 __version__: str = _C.__version__
 
@@ -103,9 +111,16 @@ __all__ = [
     "ShapeError",
     "SyncError",
     "Tensor",
+    "autograd",
     "dtype",
+    "enable_grad",
     "fft",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
     "linalg",
+    "no_grad",
+    "set_grad_enabled",
     *_activations_all,
     *_control_all,
     *_convolution_all,

@@ -45,7 +45,8 @@ def relu(x: Tensor, /) -> Tensor:
     """
     if require_real("relu", x).dtype == "bool":
         raise _C.DTypeError("relu: bool has no negative values; use an integer or floating dtype")
-    return _maximum(x, 0)
+    # Of maximum, a 0 in x would pass half of the gradient.
+    return _where(x <= 0, 0, x) if x.requires_grad else _maximum(x, 0)
 
 
 def leaky_relu(x: Tensor, /, negative_slope: float = 0.01) -> Tensor:

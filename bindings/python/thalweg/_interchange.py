@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 from thalweg import _C
@@ -41,14 +42,19 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
 def to_numpy(self: Tensor) -> Any:
     """Waits, then a read-only NumPy array over the tensor's bytes (cpu devices: no copy).
 
-    Raises the failure of the tensor. bfloat16 gives ml_dtypes.bfloat16; without the package ml_dtypes it
-    raises DTypeError. PyTorch's Tensor.numpy, but read-only.
+    Raises the failure of the tensor, and EngineError if it requires a gradient. bfloat16 gives
+    ml_dtypes.bfloat16; without the package ml_dtypes it raises DTypeError. PyTorch's Tensor.numpy, but
+    read-only.
 
     >>> tw.asarray([1, 2]).numpy() * 10
     array([10, 20])
     """
     import numpy
 
+    if self.requires_grad:
+        raise _C.EngineError(
+            "numpy: the tensor requires a gradient, which NumPy would lose; use x.detach().numpy()"
+        )
     if self.size == 0:
         self.wait()  # it may have failed
         return _read_only(numpy.empty(self.shape, dtype=self.dtype.__numpy_dtype__))
@@ -78,28 +84,43 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return result.copy() if copy else result
 
 
-def rebuild(data: Any, dtype: str, shape: tuple[int, ...], device: str) -> Tensor:
+def rebuild(
+    data: Any, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool = False
+) -> Tensor:
     """The tensor of a pickle. On a machine without that device it goes to the default one."""
     engine = _C.current_engine()
     where = device if any(str(each) == device for each in engine.devices()) else None
-    return _C.from_bytes(data, dtype, shape, where)
+    result = _C.from_bytes(data, dtype, shape, where)
+    return result.requires_grad_() if requires_grad else result
 
 
 def reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
     """Waits, then what pickle needs; from protocol 5 on the bytes may travel out of band."""
+    _require_leaf("pickle", self)
     self.wait()
-    flat = _reshape(self, shape=-1)
+    flat = _reshape(self.detach(), shape=-1)
     if flat.strides != (flat.itemsize,):  # still a view
         flat = _contiguous(flat)
     buffer = _bytes_of(flat) if flat.size else memoryview(b"")
     data = pickle.PickleBuffer(buffer) if protocol >= 5 else buffer.tobytes()
-    return rebuild, (data, str(self.dtype), self.shape, str(self.device))
+    arguments = (data, str(self.dtype), self.shape, str(self.device))
+    return rebuild, (*arguments, True) if self.requires_grad else arguments
+
+
+def _require_leaf(name: str, x: Tensor) -> None:
+    if x.requires_grad and not x.is_leaf:
+        raise _C.EngineError(f"{name}: the graph behind a tensor is not copied; use x.detach()")
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Another tensor with bytes of its own."""
-    result = _contiguous(self)
+    """Another tensor with bytes of its own; of a leaf another leaf with a copy of its gradient."""
+    _require_leaf("deepcopy", self)
+    result = _contiguous(self.detach())
     memo[id(self)] = result
+    if self.requires_grad:
+        result.requires_grad_()
+    if self.is_leaf and self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
     return result
 
 

@@ -20,6 +20,7 @@ from thalweg import (
     _repr,
 )
 from thalweg._typing import Any, Axis, DeviceLike, DTypeLike, Operand, Shape, Tensor
+from thalweg.autograd import _backward as _autograd_backward
 
 
 def _shape_arguments(shape: tuple[Any, ...]) -> Any:
@@ -327,6 +328,7 @@ _BY_NAME = {
     "argmax": _argmax,
     "argmin": _argmin,
     "astype": _astype,
+    "backward": _autograd_backward.tensor_backward,
     "broadcast_to": _broadcast_to,
     "clip": _clip,
     "expand_dims": _expand_dims,

@@ -175,6 +175,10 @@ def tensor_repr(self: Tensor) -> str:
         suffix += f", dtype={self.dtype}"
     if self.device != "cpu:0":
         suffix += f", device='{self.device}'"
+    if self.grad_fn is not None:
+        suffix += f", grad_fn=<{self.grad_fn.name()}>"
+    elif self.requires_grad:
+        suffix += ", requires_grad=True"
     return f"tensor({body}{suffix})"
 
 

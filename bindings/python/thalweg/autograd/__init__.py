@@ -1,0 +1,39 @@
+# autograd: automatic differentiation.
+"""Gradients by backward over the operators that were recorded. Semantics follow PyTorch's torch.autograd;
+values are immutable, so that no saved value is ever stale.
+
+Functions of the package compose operators, and are differentiable where those are. What reads values on the
+way (numpy(), item(), shapes that depend on values) ends the graph there.
+"""
+
+from __future__ import annotations
+
+from thalweg.autograd._backward import backward, execution_order, grad
+from thalweg.autograd._function import Function, once_differentiable
+from thalweg.autograd._function import FunctionContext as FunctionContext
+from thalweg.autograd._gradcheck import GradcheckError, gradcheck, gradgradcheck
+from thalweg.autograd._modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+__all__ = [
+    "Function",
+    "GradcheckError",
+    "backward",
+    "enable_grad",
+    "execution_order",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "once_differentiable",
+    "set_grad_enabled",
+]
