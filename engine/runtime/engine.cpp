@@ -81,7 +81,7 @@ Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels
                         : std::make_unique<EagerGraphExecutor>(engine, options, naive, devices, threads)),
       executor(synchronous ? static_cast<GraphExecutor&>(*synchronous) : *eager),
       constructor(ops, executor) {
-  register_builtin_ops(ops);
+  ops.begin_with(builtin_ops());
   if (register_kernels != nullptr) register_kernels(kernels);
   SlabPool<Buffer>::prepare();
   SlabPool<Operand>::prepare();
@@ -210,6 +210,7 @@ void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor
                                                       std::move(attributes), site);
   target.release();  // the operator has the handle's reference now
   target = Tensor(output);
+  if (impl_->eager && impl_->eager->take_late_interrupt()) throw Interrupted();
   if (impl_->raises_in_call() && output->state() == OperandState::failed) {
     Failure* failure = output->failure();
     failure->ref();
@@ -364,13 +365,10 @@ bool Engine::is_shut_down() const noexcept { return impl_->closed.load(std::memo
 void Engine::set_num_threads(int count) {
   const int threads = resolve_threads(count);
   refuse_inside_task("set_num_threads");
-  const int before = impl_->threads.exchange(threads);
-  if (before == threads || !impl_->eager) return;
-  try {
-    impl_->eager->rebuild(threads);
-  } catch (const Interrupted&) {
-    impl_->threads = before;
-    throw;
+  if (impl_->eager) {
+    impl_->eager->set_num_threads(threads, impl_->threads);
+  } else {
+    impl_->threads = threads;
   }
 }
 

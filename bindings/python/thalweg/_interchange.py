@@ -11,7 +11,6 @@ from thalweg._typing import Any, DeviceLike, Tensor
 
 _to_device = op("to_device")
 _contiguous = op("contiguous")
-_reshape = op("reshape")
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
@@ -88,17 +87,22 @@ def rebuild(data: Any, dtype: str, shape: tuple[int, ...], device: str) -> Tenso
 def reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
     """Waits, then what pickle needs; from protocol 5 on the bytes may travel out of band."""
     self.wait()
-    flat = _reshape(self, shape=-1)
-    if flat.strides != (flat.itemsize,):  # still a view
-        flat = _contiguous(flat)
-    buffer = _bytes_of(flat) if flat.size else memoryview(b"")
-    data = pickle.PickleBuffer(buffer) if protocol >= 5 else buffer.tobytes()
+    buffer = _bytes_of(self) if self.size else memoryview(b"")
+    if protocol < 5:
+        data: Any = buffer.tobytes()
+    else:
+        data = pickle.PickleBuffer(buffer if buffer.c_contiguous else buffer.tobytes())
     return rebuild, (data, str(self.dtype), self.shape, str(self.device))
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Another tensor with bytes of its own."""
-    result = _contiguous(self)
+    """Another tensor with bytes of its own; of the current engine where that of the tensor is closed."""
+    try:
+        result = _contiguous(self)
+    except _C.EngineError:
+        self.wait()
+        data = _bytes_of(self).tobytes() if self.size else b""
+        result = rebuild(data, str(self.dtype), self.shape, str(self.device))
     memo[id(self)] = result
     return result
 
