@@ -175,13 +175,13 @@ bool signal_arrived() {
   return arrived;
 }
 
-const std::vector<std::uint32_t>& builtin_ids() {
-  static const auto* ids = [] {
-    auto* found = new std::vector<std::uint32_t>;
-    for (const char* name : kBuiltinNames) found->push_back(catalog().find(name).id);
+const std::vector<const Op*>& builtin_records() {
+  static const auto* records = [] {
+    auto* found = new std::vector<const Op*>;
+    for (const char* name : kBuiltinNames) found->push_back(&builtin_ops().find(name));
     return found;
   }();
-  return *ids;
+  return *records;
 }
 
 Engine* make_engine(EngineOptions options, bool test_operators) {
@@ -220,18 +220,9 @@ void print_unread(const std::vector<std::string>& failures) {
 
 }  // namespace
 
-const OpRegistry& catalog() {
-  static const OpRegistry* registry = [] {
-    auto* filled = new OpRegistry;
-    register_builtin_ops(*filled);
-    return filled;
-  }();
-  return *registry;
-}
-
-std::uint32_t builtin_id(Builtin which) noexcept {
-  static const std::uint32_t* const ids = builtin_ids().data();
-  return ids[static_cast<std::size_t>(which)];
+const Op& builtin(Builtin which) noexcept {
+  static const Op* const* const records = builtin_records().data();
+  return *records[static_cast<std::size_t>(which)];
 }
 
 EngineHandle::EngineHandle(EngineOptions options, bool test_operators)

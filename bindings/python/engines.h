@@ -49,15 +49,8 @@ enum class Builtin : std::uint8_t {
   count_,
 };
 
-/// The built-in Ops, known without an engine. Ids agree with every engine's registry.
-const OpRegistry& catalog();
-
-/// The id of a built-in in every engine's registry.
-std::uint32_t builtin_id(Builtin which) noexcept;
-
-inline const Op& builtin(const Engine& engine, Builtin which) {
-  return *engine.ops().all()[builtin_id(which)];
-}
+/// The record of a built-in Op, which all engines share.
+const Op& builtin(Builtin which) noexcept;
 
 /// A Python `Engine`. The C++ engine is stopped by `close` or at exit and never freed: tensors may refer to
 /// it as long as the process lives.

@@ -18,7 +18,7 @@ PyObject* not_implemented() noexcept { return Py_NewRef(Py_NotImplemented); }
 PyObject* apply_binary(Builtin which, const Tensor& left, const Tensor& right) {
   Engine& engine = left.engine();
   const Tensor* const inputs[] = {&left, &right};
-  return wrap(engine.apply(builtin(engine, which), std::span(inputs), {}, current_site()));
+  return wrap(engine.apply(builtin(which), std::span(inputs), {}, current_site()));
 }
 
 /// One side is not a tensor: a number or an array becomes one, anything else is for the other side to handle.
@@ -29,7 +29,7 @@ PyObject* mixed_binary(Builtin which, PyObject* left, PyObject* right) {
   if (!is_operand(other)) return not_implemented();
   const Tensor& model = tensor_of(self);
   Engine& engine = model.engine();
-  const Op& op = builtin(engine, which);
+  const Op& op = builtin(which);
   const Tensor converted = to_operand(engine, op.name, other, model.dtype(), model.device());
   const Tensor& tensor = tensor_of(self);  // again, as the conversion may have run Python code
   return tensor_is_left ? apply_binary(which, tensor, converted) : apply_binary(which, converted, tensor);
@@ -59,7 +59,7 @@ PyObject* in_place(Builtin which, PyObject* self, PyObject* other) noexcept {
     if (!is_tensor(other) && !is_operand(other)) return not_implemented();
     const Tensor& tensor = tensor_of(self);
     Engine& engine = tensor.engine();
-    const Op& op = builtin(engine, which);
+    const Op& op = builtin(which);
     // A handle of its own: it may be emptied while apply_in_place waits for self.
     const Tensor operand = is_tensor(other)
                                ? tensor_of(other)
@@ -80,7 +80,7 @@ PyObject* unary(PyObject* self) {
     const Tensor& tensor = tensor_of(self);
     Engine& engine = tensor.engine();
     const Tensor* const input = &tensor;
-    return wrap(engine.apply(builtin(engine, which), {&input, 1}, {}, current_site()));
+    return wrap(engine.apply(builtin(which), {&input, 1}, {}, current_site()));
   } catch (...) {
     set_python_error();
     return nullptr;

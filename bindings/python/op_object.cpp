@@ -27,7 +27,7 @@ namespace {
 struct OpObject {
   PyObject ob_base;
   vectorcallfunc vectorcall;
-  /// The record in the catalog; null for an Op that only some engines have.
+  /// The record of a built-in Op; null for an Op that only some engines have.
   const Op* builtin;
   std::string name;
   /// The keyword tuple of the last call (a reference) and its attributes' positions: a call site always
@@ -39,8 +39,7 @@ struct OpObject {
 PyTypeObject* op_type = nullptr;
 
 const Op& record_for(const OpObject* self, const Engine& engine) {
-  if (self->builtin == nullptr) return engine.op(self->name);
-  return *engine.ops().all()[self->builtin->id];
+  return self->builtin != nullptr ? *self->builtin : engine.op(self->name);
 }
 
 /// The inputs of one call: tensors as they are, numbers and arrays converted.
@@ -262,7 +261,7 @@ py::object make_op_object(std::string name) {
   if (self == nullptr) throw std::bad_alloc();
   PyObject_Init(reinterpret_cast<PyObject*>(self), op_type);
   self->vectorcall = call;
-  self->builtin = catalog().try_find(name);
+  self->builtin = builtin_ops().try_find(name);
   new (&self->name) std::string(std::move(name));
   new (&self->known_positions) std::vector<std::uint8_t>;
   self->known_names = nullptr;
@@ -283,7 +282,7 @@ void add_op_type(py::module_& module) {
       "op_names",
       [] {
         py::list names;
-        for (const auto& op : catalog().all()) names.append(op->name);
+        for (const Op* op : builtin_ops().all()) names.append(op->name);
         return names;
       },
       "Names of the built-in operations.");

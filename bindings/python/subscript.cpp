@@ -38,7 +38,7 @@ Attributes array_attributes(const Op& op, const Key& key) {
 
 Tensor take_region(const Tensor& x, const Key& key, SiteId site) {
   Engine& engine = x.engine();
-  const Op& op = builtin(engine, Builtin::slice);
+  const Op& op = builtin(Builtin::slice);
   return engine.apply(op, {&x}, region_attributes(op, key), site);
 }
 
@@ -51,7 +51,7 @@ std::vector<const Tensor*> array_inputs(std::initializer_list<const Tensor*> fir
 
 Tensor take_arrays(const Tensor& x, const Key& key, SiteId site) {
   Engine& engine = x.engine();
-  const Op& op = builtin(engine, Builtin::index);
+  const Op& op = builtin(Builtin::index);
   return engine.apply(op, array_inputs({&x}, key), array_attributes(op, key), site);
 }
 
@@ -86,7 +86,7 @@ void check_kind(const Tensor& x, const Tensor& value) {
 
 void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {
   Engine& engine = value.engine();
-  const Op& index_assign = builtin(engine, Builtin::index_assign);
+  const Op& index_assign = builtin(Builtin::index_assign);
   if (key.whole) {
     const auto inputs = array_inputs({&value}, key);
     return apply_in_place(self, index_assign, inputs, array_attributes(index_assign, key));
@@ -96,14 +96,13 @@ void assign_arrays(PyObject* self, const Key& key, const Tensor& value) {
   const Tensor region = take_region(tensor_of(self), key, site);
   const Tensor changed = engine.apply(index_assign, array_inputs({&region, &value}, key),
                                       array_attributes(index_assign, key), site);
-  const Op& slice_assign = builtin(engine, Builtin::slice_assign);
+  const Op& slice_assign = builtin(Builtin::slice_assign);
   const Tensor* const operand = &changed;
   apply_in_place(self, slice_assign, {&operand, 1}, region_attributes(slice_assign, key));
 }
 
 void assign(PyObject* self, PyObject* key_object, PyObject* value_object) {
   Tensor x = tensor_of(self);
-  Engine& engine = x.engine();
   const Key key = parse_key(x, key_object, "setitem");
   const Tensor value = value_for(x, value_object);
   check_kind(x, value);
@@ -111,7 +110,7 @@ void assign(PyObject* self, PyObject* key_object, PyObject* value_object) {
   x = Tensor();
   if (key.mask) return assign_mask(self, key.mask, value);
   if (!key.arrays.empty()) return assign_arrays(self, key, value);
-  const Op& op = builtin(engine, Builtin::slice_assign);
+  const Op& op = builtin(Builtin::slice_assign);
   const Tensor* const operand = &value;
   apply_in_place(self, op, {&operand, 1}, region_attributes(op, key));
 }

@@ -19,7 +19,7 @@ namespace {
 
 /// How many elements of the mask are true. A blocking read.
 std::int64_t count_of(const Tensor& mask) {
-  const Op& op = builtin(mask.engine(), Builtin::count_nonzero);
+  const Op& op = builtin(Builtin::count_nonzero);
   const Tensor count = mask.engine().apply(op, {&mask}, AttributeList(op).take(), current_site());
   const BlockingRead read(count);
   try {
@@ -37,7 +37,7 @@ Attributes count_attribute(const Op& op, std::int64_t count) {
 }
 
 Tensor reshaped(const Tensor& x, const Shape& shape) {
-  const Op& op = builtin(x.engine(), Builtin::reshape);
+  const Op& op = builtin(Builtin::reshape);
   AttributeList attributes(op);
   attributes.set("shape", AttrValue(shape));
   return x.engine().apply(op, {&x}, attributes.take(), current_site());
@@ -45,7 +45,7 @@ Tensor reshaped(const Tensor& x, const Shape& shape) {
 
 /// Row `row` of a matrix, a view.
 Tensor row_of(const Tensor& matrix, std::int64_t row) {
-  const Op& op = builtin(matrix.engine(), Builtin::slice);
+  const Op& op = builtin(Builtin::slice);
   AttributeList attributes(op);
   attributes.set("starts", Dims{row, 0});
   attributes.set("steps", Dims{1, 1});
@@ -93,14 +93,14 @@ bool is_void(const TensorMeta& x, const Tensor& mask) {
 
 Tensor take_mask(const Tensor& x, const Tensor& mask) {
   const std::int64_t count = count_of(mask);
-  const Op& op = builtin(x.engine(), Builtin::mask_select);
+  const Op& op = builtin(Builtin::mask_select);
   return x.engine().apply(op, {&x, &mask}, count_attribute(op, count), current_site());
 }
 
 std::vector<Tensor> positions_of(const Tensor& mask) {
   const Tensor shaped = mask.rank() == 0 ? reshaped(mask, {1}) : mask;
   const std::int64_t count = count_of(shaped);
-  const Op& op = builtin(mask.engine(), Builtin::nonzero);
+  const Op& op = builtin(Builtin::nonzero);
   const Tensor rows = mask.engine().apply(op, {&shaped}, count_attribute(op, count), current_site());
   std::vector<Tensor> positions;
   for (int axis = 0; axis < shaped.rank(); ++axis) positions.push_back(row_of(rows, axis));
@@ -110,7 +110,6 @@ std::vector<Tensor> positions_of(const Tensor& mask) {
 void assign_mask(PyObject* self, Tensor mask, const Tensor& value) {
   // No handle of the old value is kept, so that the new one may take over its memory.
   const TensorMeta x = tensor_of(self).meta();
-  Engine& engine = mask.engine();
   const Tensor* const operands[] = {&value, &mask};
   const bool fixed = has_fixed_places(x, mask, value);
   if (is_void(x, mask) &&
@@ -121,14 +120,14 @@ void assign_mask(PyObject* self, Tensor mask, const Tensor& value) {
     Shape shape = mask.shape();
     while (int(shape.size()) < x.rank()) shape.push_back(1);
     if (mask.rank() < x.rank()) mask = reshaped(mask, shape);
-    return apply_in_place(self, builtin(engine, Builtin::mask_assign), operands, {});
+    return apply_in_place(self, builtin(Builtin::mask_assign), operands, {});
   }
   if (!has_rows(x, mask, value)) {
     throw ShapeError("setitem: with a mask the value must be one for all places, of the tensor's shape " +
                      to_string(x.shape) + ", or have a row for each place that the mask of shape " +
                      to_string(mask.shape()) + " selects, not be of shape " + to_string(value.shape()));
   }
-  apply_in_place(self, builtin(engine, Builtin::mask_scatter), operands, {});
+  apply_in_place(self, builtin(Builtin::mask_scatter), operands, {});
 }
 
 }  // namespace thalweg::python

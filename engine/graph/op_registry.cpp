@@ -2,6 +2,7 @@
 #include <thalweg/errors.h>
 #include <thalweg/op.h>
 
+#include "core/assert.h"
 #include "core/close_matches.h"
 
 namespace thalweg {
@@ -22,22 +23,30 @@ const Op& OpRegistry::add(Op op) {
     throw ValueError("register operator '" + op.name + "': the name is taken; choose another");
   }
   op.id = static_cast<std::uint32_t>(ops_.size());
-  const Op& stored = *ops_.emplace_back(std::make_unique<Op>(std::move(op)));
-  by_name_.emplace(stored.name, &stored);
+  const Op& stored = *own_.emplace_back(std::make_unique<const Op>(std::move(op)));
+  ops_.push_back(&stored);
+  own_by_name_.emplace(stored.name, &stored);
   return stored;
+}
+
+void OpRegistry::begin_with(const OpRegistry& base) {
+  THALWEG_ASSERT(ops_.empty(), "ids are places, and the first belong to the base");
+  base_ = &base;
+  ops_ = base.ops_;
 }
 
 const Op& OpRegistry::find(std::string_view name) const {
   if (const Op* op = try_find(name)) return *op;
   std::vector<std::string_view> names;
   names.reserve(ops_.size());
-  for (const auto& op : ops_) names.push_back(op->name);
+  for (const Op* op : ops_) names.push_back(op->name);
   throw ValueError("operator '" + std::string(name) + "' is not known" + did_you_mean(name, names));
 }
 
 const Op* OpRegistry::try_find(std::string_view name) const noexcept {
-  auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : found->second;
+  const auto found = own_by_name_.find(name);
+  if (found != own_by_name_.end()) return found->second;
+  return base_ != nullptr ? base_->try_find(name) : nullptr;
 }
 
 }  // namespace thalweg

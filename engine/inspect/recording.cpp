@@ -12,6 +12,7 @@
 #include "inspect/graph_dump.h"
 #include "runtime/engine_impl.h"
 #include "runtime/engine_task.h"
+#include "runtime/fork.h"
 #include "runtime/host_release.h"
 
 namespace thalweg {
@@ -19,11 +20,17 @@ namespace {
 
 using Records = std::vector<std::unique_ptr<OperatorRecord>>;
 
+/// With record_lock. A recording that was on when this process was forked goes on in the parent only.
+bool is_recording(const Engine::Impl& impl) noexcept {
+  return impl.recording && impl.recording_process == fork_generation();
+}
+
 void keep(void* owner, OperatorRecord* record) {
   auto& impl = *static_cast<Engine::Impl*>(owner);
   std::unique_ptr<OperatorRecord> owned(record);
   std::lock_guard guard(impl.record_lock);
   impl.records.push_back(std::move(owned));
+  if (!is_recording(impl)) impl.constructor.stop_recording();
 }
 
 /// A recording shows every name given during it, so none may be forgotten meanwhile.
@@ -73,10 +80,11 @@ void Engine::start_recording() {
   if (is_shut_down()) throw EngineError("start_recording: the engine was shut down");
   {
     std::lock_guard guard(impl_->record_lock);
-    if (impl_->recording) {
+    if (is_recording(*impl_)) {
       throw EngineError("start_recording: a recording is on already; stop it before starting another");
     }
     impl_->recording = true;
+    impl_->recording_process = fork_generation();
     impl_->recording_since = impl_->constructor.next_id();
     std::erase_if(impl_->records, [](const auto& record) { return is_over(*record); });
   }
@@ -84,7 +92,7 @@ void Engine::start_recording() {
   keep_all_names(*impl_, true);
   std::lock_guard guard(impl_->record_lock);
   // Unless another thread has stopped it already.
-  if (impl_->recording) impl_->constructor.record_with(&keep, impl_.get());
+  if (is_recording(*impl_)) impl_->constructor.record_with(&keep, impl_.get());
 }
 
 void Engine::stop_recording(std::ostream& out) {
@@ -92,7 +100,7 @@ void Engine::stop_recording(std::ostream& out) {
   std::uint64_t end = 0;
   {
     std::lock_guard guard(impl_->record_lock);
-    if (!impl_->recording)
+    if (!is_recording(*impl_))
       throw EngineError("stop_recording: no recording is on; call start_recording first");
     impl_->constructor.stop_recording();
     impl_->recording = false;

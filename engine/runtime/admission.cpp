@@ -1,6 +1,8 @@
 // admission.cpp: holds, turns and how they are eased.
 #include "runtime/admission.h"
 
+#include <utility>
+
 namespace thalweg {
 namespace {
 
@@ -32,14 +34,16 @@ bool Admission::is_behind(const void* turn) const noexcept {
   return since == 0 || now_ns() - since < kHostCode.count();
 }
 
-Admission::HostCode::HostCode(Admission& self) noexcept : self_(self), outer_(exempt_) {
-  exempt_ = &self;
-  self.host_code_since_ns_.store(now_ns(), std::memory_order_relaxed);
+Admission::HostCode::HostCode(Admission& self) noexcept
+    : self_(self),
+      outer_(std::exchange(exempt_, &self)),
+      is_first_(turn_ != nullptr && self.first_.load(std::memory_order_relaxed) == turn_) {
+  if (is_first_) self.host_code_since_ns_.store(now_ns(), std::memory_order_relaxed);
 }
 
 Admission::HostCode::~HostCode() {
   exempt_ = outer_;
-  self_.host_code_since_ns_.store(0, std::memory_order_relaxed);
+  if (is_first_) self_.host_code_since_ns_.store(0, std::memory_order_relaxed);
 }
 
 void Admission::always_ask(bool on) noexcept { holds_.fetch_add(on ? 1 : -1, std::memory_order_relaxed); }
@@ -59,6 +63,7 @@ void Admission::end_hold() noexcept {
 bool Admission::take_turn(const void* turn) noexcept {
   const void* first = nullptr;
   if (!first_.compare_exchange_strong(first, turn, std::memory_order_seq_cst)) return first == turn;
+  turn_ = turn;
   stalls_.store(0, std::memory_order_relaxed);
   passes_.store(0, std::memory_order_relaxed);
   holds_.fetch_add(1, std::memory_order_seq_cst);
@@ -67,6 +72,7 @@ bool Admission::take_turn(const void* turn) noexcept {
 
 bool Admission::end_turn(const void* turn) noexcept {
   if (first_.load(std::memory_order_relaxed) != turn) return false;
+  turn_ = nullptr;
   first_.store(nullptr, std::memory_order_seq_cst);
   holds_.fetch_sub(1, std::memory_order_seq_cst);
   return true;

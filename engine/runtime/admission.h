@@ -68,6 +68,7 @@ class Admission {
    private:
     Admission& self_;
     const Admission* const outer_;
+    const bool is_first_;
   };
 
   /// Makes `turn` the first in line, before whom nobody else enters, if nobody is. True if it is the first.
@@ -106,6 +107,8 @@ class Admission {
   }
 
   static inline constinit thread_local const Admission* exempt_ = nullptr;
+  /// Of this thread, if it is the first in line anywhere.
+  static inline constinit thread_local const void* turn_ = nullptr;
 
   /// Whether `turn` must stand in line behind another.
   bool is_behind(const void* turn) const noexcept;

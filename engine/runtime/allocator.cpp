@@ -15,10 +15,14 @@ namespace {
 constexpr std::int64_t kLargest = std::int64_t{1} << 56;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 
+std::int64_t align_up(std::int64_t bytes) {
+  return (bytes + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
+}
+
 /// Multiples of 64 bytes up to 1 KiB, above that eighths of a power of two: at most 12.5 % of a block is
 /// unused.
 std::int64_t round_up(std::int64_t bytes) {
-  if (bytes <= 1024) return (bytes + 63) & ~std::int64_t{63};
+  if (bytes <= 1024) return align_up(bytes);
   const auto top = std::int64_t{1} << (63 - std::countl_zero(static_cast<std::uint64_t>(bytes - 1)));
   const std::int64_t step = top / 8;
   return (bytes + step - 1) / step * step;
@@ -52,43 +56,48 @@ Allocator::~Allocator() {
 Buffer* Allocator::try_allocate(std::int64_t bytes) {
   if (bytes <= Buffer::kInlineBytes) return Buffer::make_inline();
   if (bytes > kLargest) return nullptr;
-  const std::int64_t rounded = round_up(bytes);
-  void* data = take_block(rounded);
+  std::int64_t size = round_up(bytes);
+  void* data = take_block(size);
+  if (data == nullptr) {
+    // The limit may have room for the bytes themselves.
+    size = align_up(bytes);
+    data = take_block(size);
+  }
   if (data == nullptr) return nullptr;
-  return Buffer::make(data, rounded, &Allocator::free_buffer, this);
+  return Buffer::make(data, size, &Allocator::free_buffer, this);
 }
 
-void* Allocator::take_block(std::int64_t rounded) {
+void* Allocator::take_block(std::int64_t size) {
   std::lock_guard guard(lock_);
-  if (memory_limit_ > 0 && live_ + rounded > memory_limit_) return nullptr;
+  if (memory_limit_ > 0 && live_ + size > memory_limit_) return nullptr;
   void* data = nullptr;
-  auto found = free_.find(rounded);
+  auto found = free_.find(size);
   if (found != free_.end() && !found->second.empty()) {
     data = found->second.back();
     found->second.pop_back();
-    cached_ -= rounded;
+    cached_ -= size;
   } else {
-    if (memory_limit_ > 0 && live_ + cached_ + rounded > memory_limit_) trim_locked();
-    data = system_allocate(rounded);
+    if (memory_limit_ > 0 && live_ + cached_ + size > memory_limit_) trim_locked();
+    data = system_allocate(size);
     if (data == nullptr) {
       trim_locked();
-      data = system_allocate(rounded);
+      data = system_allocate(size);
     }
     if (data == nullptr) return nullptr;
   }
-  live_ += rounded;
+  live_ += size;
   peak_ = std::max(peak_, live_);
   return data;
 }
 
-void Allocator::give_block(void* data, std::int64_t rounded) noexcept {
+void Allocator::give_block(void* data, std::int64_t size) noexcept {
   bool last = false;
   {
     std::lock_guard guard(lock_);
-    live_ -= rounded;
-    if (owned_ && cached_ + rounded <= cache_limit_) {
-      free_[rounded].push_back(data);
-      cached_ += rounded;
+    live_ -= size;
+    if (owned_ && cached_ + size <= cache_limit_) {
+      free_[size].push_back(data);
+      cached_ += size;
     } else {
       std::free(data);
     }
@@ -97,8 +106,8 @@ void Allocator::give_block(void* data, std::int64_t rounded) noexcept {
   if (last) delete this;
 }
 
-void Allocator::free_buffer(void* owner, void* data, std::int64_t rounded) noexcept {
-  static_cast<Allocator*>(owner)->give_block(data, rounded);
+void Allocator::free_buffer(void* owner, void* data, std::int64_t size) noexcept {
+  static_cast<Allocator*>(owner)->give_block(data, size);
 }
 
 void Allocator::trim_locked() noexcept {

@@ -1,4 +1,4 @@
-// allocator.h: the bytes of one device: a free list per rounded size, a limit, and figures.
+// allocator.h: the bytes of one device: a free list per size of block, a limit, and figures.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@ class Allocator {
 
  private:
   ~Allocator();
-  void* take_block(std::int64_t rounded);
-  void give_block(void* data, std::int64_t rounded) noexcept;
+  void* take_block(std::int64_t size);
+  void give_block(void* data, std::int64_t size) noexcept;
   void trim_locked() noexcept;
-  static void free_buffer(void* owner, void* data, std::int64_t rounded) noexcept;
+  static void free_buffer(void* owner, void* data, std::int64_t size) noexcept;
 
   mutable std::mutex lock_;
   std::unordered_map<std::int64_t, std::vector<void*>> free_;

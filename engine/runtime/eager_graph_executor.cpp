@@ -179,6 +179,7 @@ void EagerGraphExecutor::admit(Operator* op) {
   };
   if (try_admit(nullptr, has_room(op->device, op->bytes))) return;
   const HostRelease release(hooks_);
+  // An in-place form has given its old value away: interrupted, it enters at once and its caller throws.
   const bool may_interrupt = !op->in_place && op->outputs()[0]->recover == nullptr;
   Turn turn(*this);
   for (;;) {
@@ -193,8 +194,12 @@ void EagerGraphExecutor::admit(Operator* op) {
     const std::int64_t excess = operators < limit ? 1 : operators - limit / 4 * 3;
     progress_.sleep_until(finished + static_cast<std::uint64_t>(std::max<std::int64_t>(excess, 1)),
                           runner_->parked() > 0 ? milliseconds(1) : kPatience);
-    const bool interrupted = may_interrupt && is_interrupted();
+    const bool interrupted = is_interrupted();
     if (forked_) return admission_.enter(op->run_ahead_units);  // by the host's code, and this is the child
+    if (interrupted && !may_interrupt) {
+      late_interrupt_ = this;
+      return admission_.enter(op->run_ahead_units);
+    }
     if (interrupted) {
       naive_.fail(*op, std::make_exception_ptr(Interrupted()));
       op->free();

@@ -55,7 +55,16 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   void shutdown() noexcept;
   /// Whether this thread is inside a kernel or a completion callback of this engine.
   bool runs_this_thread() const noexcept;
-  void rebuild(int threads);
+  /// Settles, then makes the arenas anew; `current` says how many threads they have.
+  void set_num_threads(int threads, std::atomic<int>& current);
+  /// Whether this thread's last in-place form was interrupted while it waited for room. It was issued: its
+  /// caller throws Interrupted once the handle is the new value's.
+  bool take_late_interrupt() noexcept {
+    if (late_interrupt_ != this) [[likely]]
+      return false;
+    late_interrupt_ = nullptr;
+    return true;
+  }
   void set_limits(std::int64_t operators, std::int64_t bytes) noexcept;
   std::uint64_t executed() const noexcept { return progress_.finished(); }
   std::uint64_t in_flight() const noexcept { return static_cast<std::uint64_t>(admission_.operators()); }
@@ -184,6 +193,7 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
   Waiter* postponed_ = nullptr;       // baton
   bool forked_ = false;
   bool forked_with_baton_ = false;
+  static inline constinit thread_local const EagerGraphExecutor* late_interrupt_ = nullptr;
   bool held_for_fork_ = false;
   std::mutex controller_lock_;
   std::condition_variable controller_wake_;

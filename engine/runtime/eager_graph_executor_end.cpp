@@ -19,11 +19,16 @@ constexpr std::chrono::milliseconds kTick{50};
 
 }  // namespace
 
-void EagerGraphExecutor::rebuild(int threads) {
-  if (forked_) return;
+void EagerGraphExecutor::set_num_threads(int threads, std::atomic<int>& current) {
   const HostRelease release(hooks_);
-  take_settled(true);
-  if (!forked_) runner_->rebuild(threads);
+  take_baton();
+  if (!forked_ && current.load() != threads) {
+    give_baton();
+    take_settled(true);
+    // With the baton: of calls at the same time the last one's threads are what `current` says.
+    if (!forked_) runner_->rebuild(threads);
+  }
+  current.store(threads);
   give_baton();
 }
 
@@ -147,6 +152,7 @@ void EagerGraphExecutor::after_fork_in_parent() noexcept {
 /// None of the engine's threads exist here: operators run in the issuing call from now on.
 void EagerGraphExecutor::after_fork_in_child() noexcept {
   forked_ = true;
+  graph_.operand_names().keep_all(false);  // recordings are the parent's too
   naive_.failures().forget();  // the parent's to report; whoever reads such a value here is told still
   admission_.forget_holds();
   held_for_fork_ = false;

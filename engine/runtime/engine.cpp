@@ -83,7 +83,7 @@ Engine::Impl::Impl(Engine& engine, EngineOptions engine_options, RegisterKernels
                         : std::make_unique<EagerGraphExecutor>(engine, options, naive, devices, threads)),
       executor(synchronous ? static_cast<GraphExecutor&>(*synchronous) : *eager),
       constructor(ops, executor) {
-  register_builtin_ops(ops);
+  ops.begin_with(builtin_ops());
   if (register_kernels != nullptr) register_kernels(kernels);
   SlabPool<Buffer>::prepare();
   SlabPool<Operand>::prepare();
@@ -230,10 +230,12 @@ void Engine::apply_in_place(const Op& op, Tensor& target, std::span<const Tensor
   if (!target) throw ValueError(op.name + ": the target of an in-place form is an empty Tensor");
   const Operands operands(op, others);
   if (target.autograd() != nullptr || operands.any_autograd()) [[unlikely]] {
-    return impl_->apply_in_place_recorded(op, target, others, operands, std::move(attributes), site);
+    impl_->apply_in_place_recorded(op, target, others, operands, std::move(attributes), site);
+  } else {
+    impl_->rebind(target, impl_->constructor.apply_in_place(op, target.operand(), operands,
+                                                            std::move(attributes), site));
   }
-  impl_->rebind(
-      target, impl_->constructor.apply_in_place(op, target.operand(), operands, std::move(attributes), site));
+  if (impl_->eager && impl_->eager->take_late_interrupt()) throw Interrupted();
 }
 
 void Engine::Impl::apply_in_place_recorded(const Op& op, Tensor& target,
@@ -415,13 +417,10 @@ bool Engine::is_shut_down() const noexcept { return impl_->closed.load(std::memo
 void Engine::set_num_threads(int count) {
   const int threads = resolve_threads(count);
   refuse_inside_task("set_num_threads");
-  const int before = impl_->threads.exchange(threads);
-  if (before == threads || !impl_->eager) return;
-  try {
-    impl_->eager->rebuild(threads);
-  } catch (const Interrupted&) {
-    impl_->threads = before;
-    throw;
+  if (impl_->eager) {
+    impl_->eager->set_num_threads(threads, impl_->threads);
+  } else {
+    impl_->threads = threads;
   }
 }
 

@@ -55,7 +55,8 @@ struct Engine::Impl {
   // Recording; see inspect/graph_dump.h.
   std::mutex record_lock;
   bool recording = false;
-  std::uint64_t recording_since = 0;  // the first id
+  std::uint32_t recording_process = 0;  // its fork_generation
+  std::uint64_t recording_since = 0;    // the first id
   std::vector<std::unique_ptr<OperatorRecord>> records;
 };
 

@@ -28,6 +28,7 @@ Watched& watched() {
 
 std::atomic<bool> used_threads{false};
 std::atomic<bool> forked_child{false};
+std::atomic<std::uint32_t> generation{0};
 
 void prepare() {
   // oneTBB sets itself up, and each thread, at the first question; a child would wait for ever for another
@@ -55,6 +56,7 @@ void parent() {
 
 void child() {
   if (used_threads.load()) forked_child.store(true);
+  generation.fetch_add(1);
   PoolLocks::unlock_all();
   for (EagerGraphExecutor* executor : watched().executors) executor->after_fork_in_child();
   watched().lock.unlock();
@@ -68,6 +70,8 @@ void handle_forks() {
 }
 
 bool in_forked_child() noexcept { return forked_child.load(std::memory_order_relaxed); }
+
+std::uint32_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 void watch_forks(EagerGraphExecutor& executor) {
   used_threads.store(true);

@@ -1,5 +1,5 @@
-// float32_functions.h: functions of float32 vectors for which SLEEF's are too slow: exp, log, pow, tanh, erf,
-// erfc and gelu. Polynomials interpolate at Chebyshev's nodes.
+// float32_functions.h: functions of float32 vectors for which SLEEF's are too slow: exp, log, pow, sin, cos,
+// tanh, erf, erfc and gelu. Polynomials interpolate at Chebyshev's nodes.
 #pragma once
 
 #include "kernels/cpu/double_lanes.h"
@@ -109,9 +109,7 @@ struct FloatExp {
     const Floats least = floats(-104);  // 0 from here on
     const Floats largest = floats(90);  // infinity from here on
     const Floats shift = floats(kRoundingShift);
-    // Not by way of numbers too small for the dtype, which take the processor many cycles.
-    const Floats above = x < least ? floats(0) : x;
-    const Floats bounded = above > largest ? largest : above;
+    const Floats bounded = Lanes::at_most(largest, x);
     const Floats shifted = Lanes::multiply_add(bounded, floats(1.44269504f), shift);
     const Floats whole = shifted - shift;
     // The first part of log(2) times a small integer is exact.
@@ -120,34 +118,81 @@ struct FloatExp {
     const Floats curve = polynomial<Lanes>(rest, {0.5f, 0.16666576266288757f, 0.041666556149721146f,
                                                   0.008363178931176662f, 0.0013926184037700295f});
     const Floats power = Lanes::multiply_add(rest * rest, curve, rest) + floats(1);
+#if defined(__AVX512F__)
+    // Of lanes that are masked out no time goes into a result too small for the dtype.
+    const __mmask16 above = _mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(above, power, whole);
+#else
     return x < least ? floats(0) : times_power_of_two(power, shifted);
+#endif
   }
 };
+
+#if defined(__FMA__)
+/// The sine of x + quarter pi / 2, of |x| up to 1e5: from x the nearest multiple of pi / 2 is taken in three
+/// steps, the first of them exact. Other lanes are `Other`'s.
+template <int quarter, class Other>
+struct FloatSine {
+  using Lanes = Float32Lanes;
+  using Bits = Lanes::Bits;
+  static THALWEG_HD Floats of(Floats x) {
+    const Floats shift = floats(kRoundingShift);
+    const Floats shifted = Lanes::multiply_add(x, floats(0.63661975f), shift);
+    // Negated, and parts of pi / 2 that are all positive: so `rest` of -0 is -0.
+    const Floats whole = -(shifted - shift);
+    Floats rest = Lanes::multiply_add(whole, floats(0x1.921fb4p+0f), x);
+    rest = Lanes::multiply_add(whole, floats(0x1.4442dp-24f), rest);
+    rest = Lanes::multiply_add(whole, floats(0x1.846988p-48f), rest);
+    const Floats square = rest * rest;
+    const Floats slope =
+        polynomial<Lanes>(square, {-0.16666655242443085f, 0.008332173340022564f, -0.00019516656175255775f});
+    const Floats curve =
+        polynomial<Lanes>(square, {0.04166664555668831f, -0.001388736185617745f, 2.4437729734927416e-05f});
+    const Bits sign = bits_as<Bits>(rest) & 0x80000000u;  // of zero, which the sum may lose
+    const Floats sine =
+        bits_as<Floats>(bits_as<Bits>(Lanes::multiply_add(rest * square, slope, rest)) | sign);
+    const Floats cosine =
+        Lanes::multiply_add(Lanes::multiply_add(curve, square, floats(-0.5f)), square, floats(1));
+    const Bits quarters = bits_as<Bits>(shifted) + static_cast<uint32_t>(quarter);
+    const Floats value = (quarters & 1u) != 0 ? cosine : sine;
+    return bits_as<Floats>(bits_as<Bits>(value) ^ (quarters & 2u) << 30);
+  }
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats zero = floats(0);
+    const Floats one = floats(1);
+    const Floats others = size_of(x) <= floats(1e5f) ? zero : one;
+    if (__builtin_expect(!Lanes::any_beyond(others, 0), 1)) return of(x);
+    return others == zero ? of(x) : Other::apply(x);
+  }
+};
+#else
+// Without fused multiply-add the first step is not exact.
+template <int, class Other>
+using FloatSine = Other;
+#endif
 
 /// Below 0.625 x + x^3 P(x^2), from there on 1 - 2 / (exp(2 |x|) + 1) with the sign of x.
 struct FloatTanh {
   using Lanes = Float32Lanes;
   using Bits = Lanes::Bits;
   static THALWEG_HD Floats apply(Floats x) {
-    const Floats one = floats(1);
-    const Floats largest = floats(10);  // 1 from here on
     const Floats size = size_of(x);
-    const Floats bounded = size > largest ? largest : size;
+    const Floats bounded = Lanes::at_most(floats(10), size);  // 1 from there on
     const Floats square = size * size;
     const Floats slope = polynomial<Lanes>(
         square, {-0x1.555552p-2f, 0x1.110e1cp-3f, -0x1.b9258ap-5f, 0x1.58048ep-6f, -0x1.8f8de4p-8f});
     const Floats small = Lanes::multiply_add(size, square * slope, size);
-    const Floats shift = floats(kRoundingShift);
+    const Floats shift = floats(kRoundingShift - 1);  // for half the power
     const Floats twice_log2_e = floats(2.88539008f);
     const Floats shifted = Lanes::multiply_add(bounded, twice_log2_e, shift);
     const Floats fraction = Lanes::multiply_add(bounded, twice_log2_e, shift - shifted);
-    // At most 2^29: the whole part joins the exponent.
-    const Floats power =
+    // At most 2^28: the whole part joins the exponent.
+    const Floats half_power =
         bits_as<Floats>(bits_as<Bits>(exp2_of_fraction(fraction)) + (bits_as<Bits>(shifted) << 23));
-    const Floats large = one - floats(2) * Lanes::reciprocal(power + one);
-    const Floats result = size < floats(0.625f) ? small : large;
+    const Floats large = floats(1) - Lanes::reciprocal(half_power + floats(0.5f));
+    const Floats result = size >= floats(0.625f) ? large : small;  // NaN is small
     const Bits sign = bits_as<Bits>(x) & 0x80000000u;
-    return unless_nan(x, bits_as<Floats>(bits_as<Bits>(result) | sign));
+    return bits_as<Floats>(bits_as<Bits>(result) | sign);
   }
 };
 

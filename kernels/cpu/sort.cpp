@@ -14,8 +14,8 @@ namespace {
 /// Elements of short rows that one parallel chunk sorts.
 constexpr std::int64_t kRowsChunk = 16384;
 
-/// Above this length the threads share a row, up to it they share out the rows.
-constexpr std::int64_t kLongRow = 2 * kSplitChunk;
+/// Above this length the threads share a row, up to it they share out the rows if there are several.
+constexpr std::int64_t kLongRow = 131072;
 
 /// The rows of a tensor along one axis. Operand 0 of `starts` is the input, operand 1 the output.
 struct Rows {
@@ -162,7 +162,8 @@ void sort_short_rows(const KernelContext& ctx, const Rows& rows) {
 
 template <class Method, class T>
 void sort_rows(const KernelContext& ctx, const Rows& rows) {
-  if (rows.length > kLongRow) return sort_long_rows<Method, T>(ctx, rows);
+  const bool is_alone = rows.starts.total() == 1 && rows.length > 2 * kSplitChunk;
+  if (is_alone || rows.length > kLongRow) return sort_long_rows<Method, T>(ctx, rows);
   sort_short_rows<Method, T>(ctx, rows);
 }
 

@@ -26,7 +26,7 @@ inline constexpr std::int64_t kDistributeMinimum = 64;
 inline constexpr std::int64_t kTwoBytesMinimum = 4096;
 
 /// Items of a long row that one thread moves at a time.
-inline constexpr std::int64_t kSplitChunk = 65536;
+inline constexpr std::int64_t kSplitChunk = 16384;
 
 /// A key and where it came from. Ordered by both, so that any sort is a stable one. The index comes first: on
 /// a little-endian machine both are one number.

@@ -55,6 +55,8 @@ struct Float32Lanes {
     const Vector near = _mm512_maskz_rcp14_ps(0xffff, x);
     return near * _mm512_fnmadd_ps(x, near, splat(2));
   }
+  /// The smaller one, or x where that is NaN.
+  static THALWEG_HD Vector at_most(Vector limit, Vector x) { return _mm512_maskz_min_ps(0xffff, limit, x); }
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     return _mm512_cmp_ps_mask(_mm512_abs_ps(x), splat(limit), _CMP_GT_OQ) != 0;
   }
@@ -69,6 +71,7 @@ struct Float32Lanes {
   static THALWEG_HD Vector splat(float x) { return _mm256_set1_ps(x); }
   static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
   static THALWEG_HD Vector reciprocal(Vector x) { return splat(1) / x; }
+  static THALWEG_HD Vector at_most(Vector limit, Vector x) { return _mm256_min_ps(limit, x); }
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     Vector size = _mm256_andnot_ps(splat(-0.0f), x);
     return _mm256_movemask_ps(_mm256_cmp_ps(size, splat(limit), _CMP_GT_OQ)) != 0;
@@ -88,6 +91,7 @@ struct Float32Lanes {
   static THALWEG_HD Vector splat(float x) { return _mm_set1_ps(x); }
   static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
   static THALWEG_HD Vector reciprocal(Vector x) { return splat(1) / x; }
+  static THALWEG_HD Vector at_most(Vector limit, Vector x) { return _mm_min_ps(limit, x); }
   static THALWEG_HD bool any_beyond(Vector x, float limit) {
     Vector size = _mm_andnot_ps(splat(-0.0f), x);
     return _mm_movemask_ps(_mm_cmpgt_ps(size, splat(limit))) != 0;
@@ -97,6 +101,7 @@ struct Float32Lanes {
   static THALWEG_HD Vector splat(float x) { return x; }
   static THALWEG_HD Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
   static THALWEG_HD Vector reciprocal(Vector x) { return 1 / x; }
+  static THALWEG_HD Vector at_most(Vector limit, Vector x) { return limit < x ? limit : x; }
   static THALWEG_HD bool any_beyond(Vector x, float limit) { return fabsf(x) > limit; }
 #endif
   static constexpr int width = sizeof(Vector) / sizeof(float);

@@ -176,7 +176,7 @@ struct Registries {
   KernelRegistry kernels;
 
   Registries() {
-    register_builtin_ops(ops);
+    ops.begin_with(builtin_ops());
     register_cpu_kernels(kernels);
     kernels.bind(ops);
   }

@@ -411,3 +411,24 @@ def test_small_constant_exponents(dtype):
                 check(tensor**3, np.power(expected, np.asarray(3, dtype)), rtol=1e-6)
             check(tensor**1, expected)
             check(tensor**0, np.ones_like(expected))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "name", ["sin", "tan", "asin", "atan", "sinh", "asinh", "tanh", "atanh", "sqrt", "expm1", "log1p"]
+)
+def test_a_zero_keeps_its_sign(name, dtype):
+    zeros = np.array([0.0, -0.0] * 20, dtype=dtype)
+    result = getattr(tw, name)(tw.asarray(zeros)).numpy()
+    assert np.array_equal(result, zeros)
+    assert np.array_equal(np.signbit(result), np.signbit(zeros))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_float32_sine_and_cosine_beside_their_zeros(name):
+    quarters = np.concatenate([np.arange(300), 63661 - np.arange(300), np.geomspace(1e5, 1e8, 50)])
+    arguments = np.float32(quarters * (np.pi / 2))
+    arguments = np.concatenate([arguments, -arguments])
+    exact = getattr(np, name)(arguments.astype(np.float64))
+    result = getattr(tw, name)(tw.asarray(arguments)).numpy()
+    assert np.max(np.abs(result - exact) / np.spacing(np.abs(exact).astype(np.float32))) < 2

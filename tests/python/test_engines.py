@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 import time
 
@@ -282,3 +284,17 @@ def test_a_closed_engine_keeps_no_memory():
         del y
         stats = engine.memory_stats()
         assert stats["live_bytes"] == stats["cached_bytes"] == 0
+
+
+def test_values_of_a_closed_engine_can_be_saved_and_copied():
+    engine = tw.Engine()
+    with engine:
+        values = [tw.arange(6.0), tw.reshape(tw.arange(6.0), (2, 3)).T, tw.arange(9)[::2], tw.zeros((0, 2))]
+        values.append(tw.asarray([1.5, 2.5], dtype="bfloat16"))
+        expected = [value.tolist() for value in values]
+    engine.close()
+    for value, want in zip(values, expected, strict=True):
+        for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+            assert again.tolist() == want
+            assert again.dtype == value.dtype
+            assert (again + 0).shape == value.shape  # of the current engine

@@ -33,6 +33,10 @@ BLOCKED = {
     "numpy": ("held.numpy()", ""),
     "synchronize": ("tw.synchronize()", ""),
     "submit": ("[held + 1 for _ in range(100)]", ", max_operators_in_flight=4"),
+    "in-place form": (
+        "y = held + 0\n    for done in range(100):\n        y.add_(1)",
+        ", max_operators_in_flight=4",
+    ),
     "dependant": ("(held + 1 + held).tolist()", ""),
     "drain": ("engine.drain()", ""),
     "close": ("engine.close()", ""),

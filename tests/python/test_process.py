@@ -189,6 +189,45 @@ def test_fork_before_use(mode):
     )
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_recording_goes_on_in_the_parent_only(mode):
+    run(
+        FORK
+        + """
+import io, json
+
+def names(file):
+    return [each["op"] for each in json.loads(file.getvalue())["operators"]]
+
+def the_child_records_by_itself():
+    try:
+        tw.engine().stop_recording()
+        return False
+    except tw.EngineError as error:
+        assert "no recording is on" in str(error), error
+    own = io.StringIO()
+    with tw.record_graph(own):
+        tw.ones(2) * 2
+    return names(own) == ["full", "multiply"]
+
+def the_child_leaves_the_block():
+    tw.ones(2) - 1
+    recording.__exit__(None, None, None)
+    return file.getvalue() == ""
+
+file = io.StringIO()
+recording = tw.record_graph(file)
+recording.__enter__()
+tw.ones(2) + 1
+in_child(the_child_records_by_itself)
+in_child(the_child_leaves_the_block)
+recording.__exit__(None, None, None)
+assert names(file) == ["full", "add"], names(file)
+""",
+        THALWEG_ENGINE=mode,
+    )
+
+
 def test_a_forked_child_leaves_unread_failures_to_its_parent():
     run(
         FORK

@@ -5,6 +5,7 @@ the default."""
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -233,10 +234,12 @@ def record_graph(target: PathOrFile, /) -> Iterator[None]:
     """
     chosen = _C.current_engine()
     chosen.start_recording()
+    process = os.getpid()
     try:
         yield
     finally:
-        _write(chosen.stop_recording(), target)
+        if os.getpid() == process:  # a child forked in the block leaves the recording to its parent
+            _write(chosen.stop_recording(), target)
 
 
 __all__ = [

@@ -12,7 +12,6 @@ from thalweg._typing import Any, DeviceLike, Tensor
 
 _to_device = op("to_device")
 _contiguous = op("contiguous")
-_reshape = op("reshape")
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
@@ -98,11 +97,11 @@ def reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
     """Waits, then what pickle needs; from protocol 5 on the bytes may travel out of band."""
     _require_leaf("pickle", self)
     self.wait()
-    flat = _reshape(self.detach(), shape=-1)
-    if flat.strides != (flat.itemsize,):  # still a view
-        flat = _contiguous(flat)
-    buffer = _bytes_of(flat) if flat.size else memoryview(b"")
-    data = pickle.PickleBuffer(buffer) if protocol >= 5 else buffer.tobytes()
+    buffer = _bytes_of(self.detach()) if self.size else memoryview(b"")
+    if protocol < 5:
+        data: Any = buffer.tobytes()
+    else:
+        data = pickle.PickleBuffer(buffer if buffer.c_contiguous else buffer.tobytes())
     arguments = (data, str(self.dtype), self.shape, str(self.device))
     return rebuild, (*arguments, True) if self.requires_grad else arguments
 
@@ -113,9 +112,16 @@ def _require_leaf(name: str, x: Tensor) -> None:
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Another tensor with bytes of its own; of a leaf another leaf with a copy of its gradient."""
+    """Another tensor with bytes of its own; of a leaf another leaf with a copy of its gradient. It is of the
+    current engine where that of the tensor is closed."""
     _require_leaf("deepcopy", self)
-    result = _contiguous(self.detach())
+    value = self.detach()
+    try:
+        result = _contiguous(value)
+    except _C.EngineError:
+        value.wait()
+        data = _bytes_of(value).tobytes() if value.size else b""
+        result = rebuild(data, str(self.dtype), self.shape, str(self.device))
     memo[id(self)] = result
     if self.requires_grad:
         result.requires_grad_()

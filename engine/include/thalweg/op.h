@@ -177,17 +177,22 @@ class OpRegistry {
  public:
   /// Adds `op`; throws ValueError if the name is taken. The returned reference stays valid.
   const Op& add(Op op);
+  /// Begins an empty registry with the Ops of `base`, which must outlive it and change no more.
+  void begin_with(const OpRegistry& base);
   /// The Op called `name`; throws ValueError naming close matches.
   const Op& find(std::string_view name) const;
   const Op* try_find(std::string_view name) const noexcept;
-  std::span<const std::unique_ptr<Op>> all() const noexcept { return ops_; }
+  /// By id.
+  std::span<const Op* const> all() const noexcept { return ops_; }
 
  private:
-  std::vector<std::unique_ptr<Op>> ops_;
-  std::unordered_map<std::string_view, const Op*> by_name_;
+  const OpRegistry* base_ = nullptr;
+  std::vector<const Op*> ops_;
+  std::vector<std::unique_ptr<const Op>> own_;
+  std::unordered_map<std::string_view, const Op*> own_by_name_;
 };
 
-/// Adds every built-in Op (engine/ops/).
-void register_builtin_ops(OpRegistry& registry);
+/// Every built-in Op (engine/ops/). All engines of a process share the records.
+const OpRegistry& builtin_ops();
 
 }  // namespace thalweg

@@ -41,6 +41,19 @@ TEST(Allocator, SmallBuffersDoNotCount) {
   buffer->unref();
 }
 
+TEST(Allocator, TheLimitIsAboutTheBytesThatWereAskedFor) {
+  const AllocatorOwner allocator = make(64 * kMiB, 62 * kMiB);
+  Buffer* buffer = allocator->try_allocate(61 * kMiB);
+  ASSERT_NE(buffer, nullptr);
+  EXPECT_EQ(allocator->stats().live_bytes, 61 * kMiB);
+  EXPECT_EQ(allocator->try_allocate(kMiB + 1), nullptr);
+  Buffer* rest = allocator->try_allocate(kMiB);
+  ASSERT_NE(rest, nullptr);
+  rest->unref();
+  buffer->unref();
+  EXPECT_EQ(allocator->stats().live_bytes, 0);
+}
+
 TEST(Allocator, CountsLivePeakAndCachedBytes) {
   const AllocatorOwner allocator = make();
   Buffer* a = allocator->try_allocate(kMiB);

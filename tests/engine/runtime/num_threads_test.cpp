@@ -23,6 +23,7 @@ class Occupancy {
   }
   void leave() { inside_.fetch_sub(1); }
   int most() const { return most_.load(); }
+  void forget() { most_ = 0; }
 
  private:
   std::atomic<int> inside_{0};
@@ -104,6 +105,28 @@ TEST_P(NumThreadsTest, BoundsParallelLoops) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_LE(occupancy.most(), GetParam().threads);
+}
+
+TEST_P(NumThreadsTest, ChangesAtTheSameTimeLeaveWhatIsSaid) {
+  const Op& body = engine.op("body");
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> there{0};
+    const auto change = [&](int threads) {
+      ++there;
+      while (there < 2) std::this_thread::yield();
+      engine.set_num_threads(threads);
+    };
+    std::thread first(change, 1);
+    std::thread second(change, 4);
+    first.join();
+    second.join();
+    if (engine.num_threads() != 1) continue;
+    occupancy.forget();
+    std::vector<Tensor> results;
+    for (int i = 0; i < 8; ++i) results.push_back(call(engine, body, {}));
+    for (const Tensor& result : results) result.wait();
+    ASSERT_EQ(occupancy.most(), 1) << "round " << round;
+  }
 }
 
 TEST_P(NumThreadsTest, HoldsAfterAChange) {
