@@ -45,31 +45,37 @@ def test_errors_are_those_that_are_shown():
         assert str(caught.value).startswith(promised[2])
 
 
+def test_a_small_network_learns(capsys):
+    names = run(blocks("python")[3])
+    assert 0 < float(capsys.readouterr().out) < 0.8
+    assert all(each.grad is not None for each in names["model"].parameters())
+
+
 def test_other_libraries_return_tensors():
     for package in ("einops", "scipy", "sklearn"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: tools/requirements.txt lists it")
     # By itself: SciPy reads the variable once.
-    program = f"import thalweg as tw\n{blocks('python')[3]}\nprint(isinstance(pairs, tw.Tensor), pairs.shape)"
+    program = f"import thalweg as tw\n{blocks('python')[4]}\nprint(isinstance(pairs, tw.Tensor), pairs.shape)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert ran.stdout == "True (50, 2, 2)\n", ran.stderr
 
 
 def test_engines_live_side_by_side():
-    names = run(blocks("python")[4])
+    names = run(blocks("python")[5])
     assert names["engine"].closed
     assert (names["z"] + 1).shape == (100, 100)
 
 
 def test_graphs_are_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(blocks("python")[5])
+    run(blocks("python")[6])
     assert (tmp_path / "live.json").exists()
     assert (tmp_path / "step.json").exists()
 
 
 def test_all_python_blocks_are_among_these():
-    assert len(blocks("python")) == 6
+    assert len(blocks("python")) == 7
 
 
 def test_the_cpp_program_is_the_tested_one():

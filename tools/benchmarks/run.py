@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PYTHON_BENCHES = ("dispatch", "roundtrip", "operators", "fft")
+PYTHON_BENCHES = ("dispatch", "roundtrip", "operators", "fft", "backward", "train")
 CPP_BENCHES = ("engine", "metg", "overlap", "memory")
 # Above this a cache line takes the long way between two cores, and so does every operator that changes cores.
 FAR_NS = 60.0
@@ -40,6 +40,20 @@ LIMITS: dict[str, dict[str, dict[str, tuple[str, float]]]] = {
         ", 1e7": {"better": ("<=", 2.0)},
     },
     "fft": {},
+    "backward": {
+        "forward a + b recorded": {"torch": ("<=", 0.6)},
+        "backward chain of add": {"torch": ("<=", 0.5)},
+        "backward chain of mul": {"torch": ("<=", 0.5)},
+        "backward chain of tanh": {"torch": ("<=", 0.5)},
+        "recorded bytes": {"torch": ("<=", 0.6)},
+        "four branches": {"one thread": ("<=", 0.55)},
+    },
+    "train": {
+        "MLP": {"torch": ("<=", 1.0)},
+        "transformer block": {"torch": ("<=", 1.0)},
+        "1,000 steps": {"torch": ("<=", 0.6)},
+        "peak memory": {"torch": ("<=", 0.9)},
+    },
     "memory": {"issue 1e6": {"ours": ("<=", 32.0)}},
 }
 

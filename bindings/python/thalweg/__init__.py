@@ -14,7 +14,7 @@ import os as _os
 import sys as _sys
 
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
-from thalweg import _C, autograd, fft, linalg
+from thalweg import _C, autograd, fft, linalg, nn, optim
 from thalweg._activations import *
 from thalweg._activations import __all__ as _activations_all
 from thalweg._C import (
@@ -119,7 +119,9 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "linalg",
+    "nn",
     "no_grad",
+    "optim",
     "set_grad_enabled",
     *_activations_all,
     *_control_all,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from thalweg.autograd._backward import backward, execution_order, grad
 from thalweg.autograd._function import Function, once_differentiable
 from thalweg.autograd._function import FunctionContext as FunctionContext
+from thalweg.autograd._functional import hessian, jacobian, jvp, vjp
 from thalweg.autograd._gradcheck import GradcheckError, gradcheck, gradgradcheck
 from thalweg.autograd._modes import (
     enable_grad,
@@ -30,10 +31,14 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "hessian",
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "jacobian",
+    "jvp",
     "no_grad",
     "once_differentiable",
     "set_grad_enabled",
+    "vjp",
 ]

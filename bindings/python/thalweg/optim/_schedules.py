@@ -1,0 +1,79 @@
+# _schedules.py: learning rates that change with the number of steps.
+from __future__ import annotations
+
+import math
+
+from thalweg import _C
+from thalweg.optim._optimizers import Optimizer
+
+
+class _Schedule:
+    """Sets lr of every group to a factor times what it was when the schedule was made."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.base_lrs = [group["lr"] for group in optimizer.param_groups]
+        self.last_step = 0
+
+    def step(self) -> None:
+        """One more step is done: sets the next learning rate."""
+        self.last_step += 1
+        for group, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
+            group["lr"] = self._lr(base)
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rate of each group."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, object]:
+        """The number of steps and the first learning rates."""
+        return {"last_step": self.last_step, "base_lrs": list(self.base_lrs)}
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Takes over what state_dict returned; the next step sets the learning rate."""
+        self.last_step, self.base_lrs = int(state["last_step"]), list(state["base_lrs"])  # type: ignore
+
+    def _lr(self, base: float) -> float:
+        raise NotImplementedError
+
+
+class StepLR(_Schedule):
+    """lr times gamma after every step_size steps.
+
+    >>> optimizer = tw.optim.SGD([tw.nn.Parameter(tw.ones(1))], lr=1.0)
+    >>> schedule = tw.optim.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> for _ in range(4): schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
+        if step_size < 1:
+            raise _C.ValueError(f"StepLR: step_size is {step_size!r}; it must be at least 1")
+        super().__init__(optimizer)
+        self.step_size, self.gamma = step_size, gamma
+
+    def _lr(self, base: float) -> float:
+        return base * self.gamma ** (self.last_step // self.step_size)
+
+
+class CosineAnnealingLR(_Schedule):
+    """lr from its first value to eta_min along half a cosine of T_max steps, and eta_min after that.
+    Loshchilov and Hutter, SGDR (ICLR 2017), without restarts.
+
+    >>> optimizer = tw.optim.SGD([tw.nn.Parameter(tw.ones(1))], lr=1.0)
+    >>> schedule = tw.optim.CosineAnnealingLR(optimizer, T_max=2)
+    >>> schedule.step()
+    >>> round(schedule.get_last_lr()[0], 6)
+    0.5
+    """
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:  # noqa: N803
+        if T_max < 1:
+            raise _C.ValueError(f"CosineAnnealingLR: T_max is {T_max!r}; it must be at least 1")
+        super().__init__(optimizer)
+        self.T_max, self.eta_min = T_max, eta_min
+
+    def _lr(self, base: float) -> float:
+        share = min(self.last_step, self.T_max) / self.T_max
+        return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * share)) / 2
