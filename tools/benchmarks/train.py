@@ -137,7 +137,7 @@ if "--memory" in sys.argv:
         file.write("5")  # the peak begins anew
     before = peak_kib()
     for _ in range(5):
-        float(built.step())
+        float(built.step().detach())
     print((peak_kib() - before) / 1024)
     sys.exit(0)
 
@@ -157,7 +157,7 @@ for number in range(total):
             begin = time.perf_counter()
             for _ in range(model.steps):
                 loss = model.step()
-            value = float(loss)
+            value = float(loss.detach())
             times[key].setdefault(name, []).append((time.perf_counter() - begin) / model.steps * 1e3)
             losses[key].setdefault(name, []).append(value)
     progress("train", number + 1, total)
