@@ -13,7 +13,7 @@ import thalweg as tw
 from conftest import DTYPES
 from thalweg import _C
 
-NAMESPACES = [tw, tw.autograd, tw.fft, tw.linalg]
+NAMESPACES = [tw, tw.autograd, tw.fft, tw.linalg, tw.nn, tw.optim]
 CLASSES = [tw.Tensor, tw.Generator, tw.DType, tw.Device, tw.Engine, tw.__array_namespace_info__]
 ERRORS = [name for name in vars(_C) if name.endswith("Error")]
 

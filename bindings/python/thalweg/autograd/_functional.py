@@ -54,7 +54,8 @@ def vjp(
 ) -> tuple[Tensor, Any]:
     """function(*inputs), and the products of v and its Jacobians: one tensor for each input.
 
-    v: of the shape of the output; 1 for an output of one element. Raises ShapeError for another shape.
+    v: of the shape of the output; 1 for an output of one element. Raises ShapeError for another shape and
+    DTypeError where the function returns something else than a tensor. PyTorch's torch.func.vjp.
 
     >>> x = tw.asarray([1.0, 2.0])
     >>> output, product = tw.autograd.vjp(tw.square, x, tw.asarray([1.0, 10.0]))
@@ -78,7 +79,8 @@ def jvp(
     """function(*inputs), and the product of its Jacobians and v: of the shape of the output.
 
     v: one tensor for each input, of its shape. By two backward passes: the product of w and the Jacobian is
-    linear in w, and its derivative by w along v is what is asked for.
+    linear in w, and its derivative by w along v is what is asked for. Raises ShapeError for directions of
+    another shape and ValueError for another number of them. PyTorch's torch.func.jvp.
 
     >>> x = tw.asarray([1.0, 2.0])
     >>> output, product = tw.autograd.jvp(tw.square, x, tw.asarray([1.0, 10.0]))
@@ -120,7 +122,8 @@ def jacobian(
     function: Callable[..., Tensor], inputs: Tensor | Sequence[Tensor], *, create_graph: bool = False
 ) -> Any:
     """The derivatives of every element of the output by every element of the inputs: for each input a tensor
-    of shape output.shape + input.shape.
+    of shape output.shape + input.shape. Raises DTypeError where the function returns something else than a
+    tensor. PyTorch's torch.func.jacrev.
 
     >>> tw.autograd.jacobian(tw.square, tw.asarray([1.0, 2.0]))
     tensor([[2., 0.],
@@ -147,6 +150,7 @@ def jacobian(
 
 def hessian(function: Callable[[Tensor], Tensor], x: Tensor, *, create_graph: bool = False) -> Tensor:
     """The second derivatives of a function to one element: of shape x.shape + x.shape.
+    Raises ShapeError where the function returns more. PyTorch's torch.func.hessian.
 
     >>> tw.autograd.hessian(lambda x: tw.sum(x**3), tw.asarray([1.0, 2.0]))
     tensor([[ 6.,  0.],

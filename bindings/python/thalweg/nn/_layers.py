@@ -30,7 +30,8 @@ def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
 class Linear(Module):
     """x @ weight.T + bias over the last axis: (..., in_features) to (..., out_features).
 
-    weight: (out_features, in_features); bias: (out_features,). Raises ShapeError for another last axis.
+    weight: (out_features, in_features); bias: (out_features,). Raises ValueError for sizes below
+    1, and ShapeError for an input of another last axis. PyTorch's nn.Linear.
 
     >>> tw.nn.Linear(3, 2)(tw.ones((5, 3))).shape
     (5, 2)
@@ -57,6 +58,7 @@ class Conv2d(Module):
     """conv2d with a weight and a bias: (N, in_channels, H, W) to (N, out_channels, MH, MW).
 
     weight: (out_channels, in_channels / groups, KH, KW). stride, padding and dilation as in thalweg.conv2d.
+    Raises ValueError for sizes below 1 and for channels that the groups do not divide. PyTorch's nn.Conv2d.
 
     >>> tw.nn.Conv2d(1, 4, 3, padding=1)(tw.ones((2, 1, 8, 8))).shape
     (2, 4, 8, 8)
@@ -106,6 +108,7 @@ class Conv2d(Module):
 
 class LayerNorm(Module):
     """layer_norm over the last axes, with a weight that begins as ones and a bias that begins as zeros.
+    Raises ShapeError for an input with other last axes. PyTorch's nn.LayerNorm.
 
     >>> tw.nn.LayerNorm(4)(tw.ones((2, 4))).tolist()
     [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
@@ -133,7 +136,8 @@ class LayerNorm(Module):
 
 class BatchNorm2d(Module):
     """batch_norm over the channels of (N, C, H, W). In training the batch's statistics are used, and they
-    move the running ones by momentum; in evaluation the running ones are used.
+    move the running ones by momentum; in evaluation the running ones are used. Raises ShapeError for an input
+    of another shape. PyTorch's nn.BatchNorm2d.
 
     >>> tw.nn.BatchNorm2d(3)(tw.ones((2, 3, 4, 4))).shape
     (2, 3, 4, 4)
@@ -173,7 +177,8 @@ class BatchNorm2d(Module):
 
 class Embedding(Module):
     """A table of num_embeddings rows of embedding_dim numbers, drawn from the normal distribution; indices of
-    any shape give the rows that they name.
+    any shape give the rows that they name. Raises ValueError for sizes below 1; an index out of range fails
+    the result with IndexError. PyTorch's nn.Embedding.
 
     >>> tw.nn.Embedding(10, 3)(tw.asarray([[1, 2], [3, 4]])).shape
     (2, 2, 3)
@@ -192,7 +197,8 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """dropout with probability p in training; nothing in evaluation.
+    """dropout with probability p in training; nothing in evaluation. Raises ValueError for a p that is not
+    from 0 to 1. PyTorch's nn.Dropout.
 
     >>> tw.nn.Dropout(0.5).eval()(tw.ones(3)).tolist()
     [1.0, 1.0, 1.0]
@@ -221,7 +227,7 @@ class _Function(Module):
 
 
 class ReLU(_Function):
-    """max(x, 0).
+    """max(x, 0). Raises as thalweg.relu does. PyTorch's nn.ReLU.
 
     >>> tw.nn.ReLU()(tw.asarray([-1.0, 2.0])).tolist()
     [0.0, 2.0]
@@ -231,7 +237,7 @@ class ReLU(_Function):
 
 
 class GELU(_Function):
-    """x * (1 + erf(x / sqrt(2))) / 2.
+    """x * (1 + erf(x / sqrt(2))) / 2. Raises as thalweg.gelu does. PyTorch's nn.GELU.
 
     >>> tw.nn.GELU()(tw.asarray([0.0])).tolist()
     [0.0]
@@ -241,7 +247,7 @@ class GELU(_Function):
 
 
 class SiLU(_Function):
-    """x * sigmoid(x).
+    """x * sigmoid(x). Raises as thalweg.silu does. PyTorch's nn.SiLU.
 
     >>> tw.nn.SiLU()(tw.asarray([0.0])).tolist()
     [0.0]
@@ -251,7 +257,7 @@ class SiLU(_Function):
 
 
 class Tanh(_Function):
-    """tanh(x).
+    """tanh(x). Raises as thalweg.tanh does. PyTorch's nn.Tanh.
 
     >>> tw.nn.Tanh()(tw.asarray([0.0])).tolist()
     [0.0]
@@ -261,7 +267,7 @@ class Tanh(_Function):
 
 
 class Sigmoid(_Function):
-    """1 / (1 + exp(-x)).
+    """1 / (1 + exp(-x)). Raises as thalweg.sigmoid does. PyTorch's nn.Sigmoid.
 
     >>> tw.nn.Sigmoid()(tw.asarray([0.0])).tolist()
     [0.5]
@@ -271,7 +277,7 @@ class Sigmoid(_Function):
 
 
 class Flatten(Module):
-    """(N, d1, d2, ...) to (N, d1 * d2 * ...).
+    """(N, d1, d2, ...) to (N, d1 * d2 * ...). Raises IndexError for a 0-d input. PyTorch's nn.Flatten.
 
     >>> tw.nn.Flatten()(tw.ones((2, 3, 4))).shape
     (2, 12)

@@ -29,7 +29,8 @@ def _is_parameter(value: object) -> bool:
 
 
 class Module:
-    """The base of layers and models: write __init__ and forward, and call the module.
+    """The base of layers and models: write __init__ and forward, and call the module. Raises
+    NotImplementedError where a class has no forward. PyTorch's nn.Module.
 
     >>> class Twice(tw.nn.Module):
     ...     def __init__(self):
@@ -268,7 +269,8 @@ class Module:
 
 
 class Sequential(Module):
-    """Modules that are called one after the other.
+    """Modules that are called one after the other. Raises DTypeError for what is no Module. PyTorch's
+    nn.Sequential.
 
     >>> model = tw.nn.Sequential(tw.nn.Linear(4, 8), tw.nn.ReLU(), tw.nn.Linear(8, 2))
     >>> model(tw.ones((3, 4))).shape
@@ -295,7 +297,8 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules whose parameters are found.
+    """A list of modules whose parameters are found. Raises DTypeError for what is no Module. PyTorch's
+    nn.ModuleList.
 
     >>> layers = tw.nn.ModuleList(tw.nn.Linear(4, 4) for _ in range(3))
     >>> len(layers), sum(1 for _ in layers.parameters())

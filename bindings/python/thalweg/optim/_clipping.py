@@ -15,8 +15,8 @@ def _gradients(parameters: Iterable[Tensor] | Tensor) -> list[Tensor]:
 
 def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float) -> Tensor:
     """Scales the gradients so that the root of the sum of all their squares is at most max_norm. Returns what
-    it was, a 0-d tensor. Never waits. Pascanu et al., On the difficulty of training recurrent neural networks
-    (ICML 2013).
+    it was, a 0-d tensor. Never waits. Raises ValueError for a negative max_norm. Pascanu et al., On the
+    difficulty of training recurrent neural networks (ICML 2013).
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> (weight * 4).sum().backward()
@@ -41,6 +41,7 @@ def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float) -> T
 
 def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -> None:
     """Brings every element of the gradients into [-clip_value, clip_value]. Never waits.
+    Raises ValueError for a negative clip_value. PyTorch's nn.utils.clip_grad_value_.
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> (weight * -4).sum().backward()

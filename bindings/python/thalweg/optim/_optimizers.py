@@ -15,6 +15,15 @@ class Optimizer:
 
     params: the parameters, or dicts {"params": parameters, option: value} for options that differ. A subclass
     defines _update. `param_groups` is a list of such dicts, whose options (lr among them) may be changed.
+    Raises DTypeError for a parameter that is no tensor and ValueError for one that is no leaf, for none at
+    all and for an option that is not known. PyTorch's optim.Optimizer.
+
+    >>> class Descent(tw.optim.Optimizer):
+    ...     def _update(self, parameter, gradient, state, group):
+    ...         parameter -= gradient * group["lr"]
+    >>> optimizer = Descent([tw.nn.Parameter(tw.ones(2))], {"lr": 0.1})
+    >>> optimizer.param_groups[0]["lr"]
+    0.1
     """
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
@@ -100,7 +109,8 @@ class SGD(Optimizer):
     """Stochastic gradient descent: p -= lr * g, with g += weight_decay * p first.
 
     momentum: v = momentum * v + (1 - dampening) * g is used for g (the first v is g); nesterov: g + momentum
-    * v. Sutskever et al., On the importance of initialization and momentum in deep learning (ICML 2013).
+    * v. Raises ValueError for options out of range. Sutskever et al., On the importance of initialization
+    and momentum in deep learning (ICML 2013).
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> optimizer = tw.optim.SGD([weight], lr=0.5)
@@ -146,7 +156,8 @@ class SGD(Optimizer):
 
 class Adam(Optimizer):
     """Adam: steps by the mean of gradients over the root of the mean of their squares, both corrected for
-    their start at 0. weight_decay is added to the gradient. Kingma and Ba, Adam (ICLR 2015).
+    their start at 0. weight_decay is added to the gradient. Raises ValueError for options out of range.
+    Kingma and Ba, Adam (ICLR 2015).
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> optimizer = tw.optim.Adam([weight], lr=0.1)
@@ -196,8 +207,8 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameter itself, by lr * weight_decay. Loshchilov and Hutter,
-    Decoupled weight decay regularization (ICLR 2019).
+    """Adam whose weight decay shrinks the parameter itself, by lr * weight_decay. Raises ValueError for
+    options out of range. Loshchilov and Hutter, Decoupled weight decay regularization (ICLR 2019).
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> optimizer = tw.optim.AdamW([weight], lr=0.1, weight_decay=0.5)

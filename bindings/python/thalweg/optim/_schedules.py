@@ -38,7 +38,8 @@ class _Schedule:
 
 
 class StepLR(_Schedule):
-    """lr times gamma after every step_size steps.
+    """lr times gamma after every step_size steps. Raises ValueError for a step_size below 1. PyTorch's
+    optim.lr_scheduler.StepLR.
 
     >>> optimizer = tw.optim.SGD([tw.nn.Parameter(tw.ones(1))], lr=1.0)
     >>> schedule = tw.optim.StepLR(optimizer, step_size=2, gamma=0.5)
@@ -59,7 +60,7 @@ class StepLR(_Schedule):
 
 class CosineAnnealingLR(_Schedule):
     """lr from its first value to eta_min along half a cosine of T_max steps, and eta_min after that.
-    Loshchilov and Hutter, SGDR (ICLR 2017), without restarts.
+    Raises ValueError for a T_max below 1. Loshchilov and Hutter, SGDR (ICLR 2017), without restarts.
 
     >>> optimizer = tw.optim.SGD([tw.nn.Parameter(tw.ones(1))], lr=1.0)
     >>> schedule = tw.optim.CosineAnnealingLR(optimizer, T_max=2)
