@@ -312,8 +312,8 @@ TEST(Indexing, IndexAddMatchesLoopInEveryLayout) {
         for (std::size_t k = 0; k < wanted.size(); ++k) {
           const auto row = static_cast<std::size_t>((wanted[k] + 3) % 3);
           for (std::size_t j = 0; j < 40; ++j) {
-            T& sum = expected[i * 120 + row * 40 + j];
-            sum = static_cast<T>(sum + added[i * 160 + k * 40 + j]);
+            const std::size_t place = i * 120 + row * 40 + j;
+            expected[place] = static_cast<T>(expected[place] + added[i * 160 + k * 40 + j]);
           }
         }
       }
