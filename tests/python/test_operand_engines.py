@@ -24,7 +24,8 @@ WITHOUT_OPERANDS = set(
         """
         arange broadcast_shapes can_cast default_generator devices dtype dump_graph empty empty_cache engine
         exponential eye fft.fftfreq fft.rfftfreq finfo flush from_numpy get_num_threads
-        get_printoptions iinfo integers isdtype linspace manual_seed memory_stats normal num_threads on_sync
+        get_printoptions iinfo integers is_grad_enabled is_inference_mode_enabled
+        isdtype linspace manual_seed memory_stats normal num_threads on_sync
         ones printoptions rand randint randn record_graph reset_peak_memory result_type set_memory_limit
         set_num_threads set_printoptions stats sync_count synchronize uniform zeros
         """
