@@ -20,9 +20,10 @@ constexpr std::chrono::milliseconds kTick{50};
 }  // namespace
 
 void EagerGraphExecutor::set_num_threads(int threads, std::atomic<int>& current) {
+  if (forked_) return current.store(threads);  // in the child no runner is left that the baton is for
   const HostRelease release(hooks_);
   take_baton();
-  if (!forked_ && current.load() != threads) {
+  if (current.load() != threads) {
     give_baton();
     take_settled(true);
     // With the baton: of calls at the same time the last one's threads are what `current` says.
