@@ -200,7 +200,7 @@ True
       [](EngineHandle& self, py::handle value) {
         const int count = argument<int>("set_num_threads: count", value, "an int");
         self->set_num_threads(count);
-        allow_parallelism(count);
+        if (self->mode() != EngineMode::synchronous) allow_parallelism(count);
       },
       py::arg("count"),
       R"(Drains, then goes on with `count` threads a device (0: as many as the process may use).

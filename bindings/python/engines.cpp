@@ -187,7 +187,8 @@ const std::vector<const Op*>& builtin_records() {
 Engine* make_engine(EngineOptions options, bool test_operators) {
   options.hooks = host_hooks();
   auto engine = std::make_unique<Engine>(options, register_cpu_kernels);
-  allow_parallelism(options.num_threads);
+  // Not in a forked child: a thread that it does not have may hold oneTBB's locks there.
+  if (engine->mode() != EngineMode::synchronous) allow_parallelism(options.num_threads);
   if (test_operators) register_test_operators(*engine);
   return engine.release();
 }

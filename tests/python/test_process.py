@@ -312,6 +312,27 @@ assert chain(10)[0].item() == 10
     )
 
 
+def test_many_children_of_busy_parents_change_their_threads():
+    """oneTBB's workers may hold its locks when the process forks: a child must not ask for them."""
+    run(
+        FORK
+        + """
+def child():
+    tw.set_num_threads(2)
+    with tw.num_threads(1):
+        assert tw.get_num_threads() == 1
+    with tw.Engine(num_threads=4) as engine:
+        assert engine.get_num_threads() == 4
+    return True
+
+for _ in range(100):
+    chain(10)
+    in_child(child)
+""",
+        THALWEG_INLINE="off",
+    )
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_child_may_exit_the_usual_way(mode):
     out, err = run(
