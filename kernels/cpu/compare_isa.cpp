@@ -33,7 +33,22 @@ struct Select {
   THALWEG_HD T operator()(uint8_t condition, T x, T y) const {
     return condition != 0 ? x : y;
   }
+  /// By bits, as a jump for each element costs more than they do.
+  THALWEG_HD Item16 operator()(uint8_t condition, Item16 x, Item16 y) const {
+    const uint64_t mask = condition != 0 ? ~uint64_t{0} : 0;
+    return {(x.low & mask) | (y.low & ~mask), (x.high & mask) | (y.high & ~mask)};
+  }
 };
+
+template <class T>
+void where_loop(char* const* data, const int64_t* steps, int64_t count) {
+  if (steps[1] != 0) return ternary_loop<Select, uint8_t, T, T, T>(data, steps, count);
+  // One condition for the whole row: a copy.
+  const int chosen = *data[1] != 0 ? 2 : 3;
+  char* const copy_data[] = {data[0], data[chosen]};
+  const int64_t copy_steps[] = {steps[0], steps[chosen]};
+  unary_loop<functors::Positive, T, T>(copy_data, copy_steps, count);
+}
 
 }  // namespace
 
@@ -52,11 +67,11 @@ void fill_compare_and_logic(ElementwiseTable& table) {
   fill_test<IsInf>(table, UnaryFn::isinf);
   fill_test<IsFinite>(table, UnaryFn::isfinite);
   fill_test<SignBit>(table, UnaryFn::signbit);
-  table.where[0] = ternary_loop<Select, uint8_t, uint8_t, uint8_t, uint8_t>;
-  table.where[1] = ternary_loop<Select, uint8_t, uint16_t, uint16_t, uint16_t>;
-  table.where[2] = ternary_loop<Select, uint8_t, uint32_t, uint32_t, uint32_t>;
-  table.where[3] = ternary_loop<Select, uint8_t, uint64_t, uint64_t, uint64_t>;
-  table.where[4] = ternary_loop<Select, uint8_t, Item16, Item16, Item16>;
+  table.where[0] = where_loop<uint8_t>;
+  table.where[1] = where_loop<uint16_t>;
+  table.where[2] = where_loop<uint32_t>;
+  table.where[3] = where_loop<uint64_t>;
+  table.where[4] = where_loop<Item16>;
 }
 
 }  // namespace thalweg::cpu::THALWEG_ISA

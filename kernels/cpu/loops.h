@@ -77,6 +77,13 @@ void binary_loop(char* const* data, const int64_t* steps, int64_t count) {
   }
 }
 
+/// The first input is dense, the others are where their step is 1 and one element for all where it is 0.
+template <int kStepB, int kStepC, class F, class A, class B, class C, class Out>
+void dense_ternary_loop(const F& f, Out* out, const A* a, const B* b, const C* c, int64_t count) {
+  THALWEG_INDEPENDENT_TURNS
+  for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i * kStepB], c[i * kStepC]);
+}
+
 template <class F, class A, class B, class C, class Out>
 void ternary_loop(char* const* data, const int64_t* steps, int64_t count) {
   const F f{};
@@ -84,22 +91,24 @@ void ternary_loop(char* const* data, const int64_t* steps, int64_t count) {
   const A* a = reinterpret_cast<const A*>(data[1]);
   const B* b = reinterpret_cast<const B*>(data[2]);
   const C* c = reinterpret_cast<const C*>(data[3]);
-  bool dense = steps[0] == sizeof(Out) && steps[1] == sizeof(A);
-  if (dense && steps[2] == sizeof(B) && steps[3] == sizeof(C)) {
-    THALWEG_INDEPENDENT_TURNS
-    for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i], c[i]);
-  } else if (dense && steps[2] == 0 && steps[3] == 0) {
-    const B fixed_b = *b;
-    const C fixed_c = *c;
-    THALWEG_INDEPENDENT_TURNS
-    for (int64_t i = 0; i < count; ++i) out[i] = f(a[i], fixed_b, fixed_c);
-  } else {
-    for (int64_t i = 0; i < count; ++i) {
-      *reinterpret_cast<Out*>(data[0] + i * steps[0]) =
-          f(*reinterpret_cast<const A*>(data[1] + i * steps[1]),
-            *reinterpret_cast<const B*>(data[2] + i * steps[2]),
-            *reinterpret_cast<const C*>(data[3] + i * steps[3]));
-    }
+  const bool dense_b = steps[2] == sizeof(B);
+  const bool dense_c = steps[3] == sizeof(C);
+  const bool fixed_b = steps[2] == 0;
+  const bool fixed_c = steps[3] == 0;
+  if (steps[0] == sizeof(Out) && steps[1] == sizeof(A) && (dense_b || fixed_b) && (dense_c || fixed_c)) {
+    const B one_b = *b;
+    const C one_c = *c;
+    if (fixed_b && fixed_c) return dense_ternary_loop<0, 0>(f, out, a, &one_b, &one_c, count);
+    if (fixed_b) return dense_ternary_loop<0, 1>(f, out, a, &one_b, c, count);
+    if (fixed_c) return dense_ternary_loop<1, 0>(f, out, a, b, &one_c, count);
+    return dense_ternary_loop<1, 1>(f, out, a, b, c, count);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    // All of them before the function chooses: a jump for each element costs more than a load.
+    const A x = *reinterpret_cast<const A*>(data[1] + i * steps[1]);
+    const B y = *reinterpret_cast<const B*>(data[2] + i * steps[2]);
+    const C z = *reinterpret_cast<const C*>(data[3] + i * steps[3]);
+    *reinterpret_cast<Out*>(data[0] + i * steps[0]) = f(x, y, z);
   }
 }
 
