@@ -8,6 +8,7 @@
 #include "kernels/cpu/dense_table.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_plan.h"
+#include "kernels/cpu/strided_loop.h"
 
 namespace thalweg::cpu {
 namespace {
@@ -132,7 +133,7 @@ void arg_rows(const KernelContext& ctx, const ReductionPlan& plan, const T* data
   const std::int64_t pieces = ceil_div(length, kReduceChunk);
   if (pieces == 1) {
     const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / length);
-    ctx.parallel_for(ceil_div(outputs, group), [&](std::int64_t chunk) {
+    for_chunks(ctx, outputs * length, ceil_div(outputs, group), [&](std::int64_t chunk) {
       const std::int64_t begin = chunk * group;
       plan.kept.run(begin, std::min(outputs, begin + group), [&](const auto& at, std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) {
@@ -145,7 +146,7 @@ void arg_rows(const KernelContext& ctx, const ReductionPlan& plan, const T* data
     return;
   }
   std::vector<Candidate<T>> partials(static_cast<std::size_t>(outputs * pieces));
-  ctx.parallel_for(outputs * pieces, [&](std::int64_t chunk) {
+  for_chunks(ctx, outputs * length, outputs * pieces, [&](std::int64_t chunk) {
     const std::int64_t begin = chunk % pieces * kReduceChunk;
     partials[chunk] = best_of_nest<T, Order>(data + plan.kept.offsets(chunk / pieces)[0], plan.reduced, begin,
                                              std::min(length, begin + kReduceChunk));
@@ -204,7 +205,7 @@ void arg_columns(const KernelContext& ctx, const ReductionPlan& plan, const T* d
   const std::int64_t units = plan.kept.total() * tiles;
   const std::int64_t width = std::min(kArgTile, plan.columns);
   const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / width / plan.reduced.total());
-  ctx.parallel_for(ceil_div(units, group), [&](std::int64_t chunk) {
+  for_chunks(ctx, ctx.input(0).numel(), ceil_div(units, group), [&](std::int64_t chunk) {
     const std::int64_t end = std::min(units, (chunk + 1) * group);
     for (std::int64_t unit = chunk * group; unit < end; ++unit) {
       const auto at = plan.kept.offsets(unit / tiles);

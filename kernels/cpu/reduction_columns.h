@@ -248,7 +248,7 @@ class ColumnReduction {
   template <class Body>
   void for_tiles(const KernelContext& ctx, std::int64_t units, std::int64_t rows, const Body& body) const {
     const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / (rows * work_.tile_width));
-    ctx.parallel_for(ceil_div(units, group), [&](std::int64_t chunk) {
+    for_chunks(ctx, units * rows * work_.tile_width, ceil_div(units, group), [&](std::int64_t chunk) {
       ColumnTile<Reducer> tile(work_.tile_width * folded_, ceil_div(rows, kLeafRows), plan_.column_stride);
       for (std::int64_t unit = chunk * group; unit < std::min(units, (chunk + 1) * group); ++unit) {
         body(tile, unit);

@@ -9,6 +9,7 @@
 #include "kernels/cpu/nd_copy.h"
 #include "kernels/cpu/reduction.h"
 #include "kernels/cpu/reduction_loops.h"
+#include "kernels/cpu/strided_loop.h"
 
 namespace thalweg::cpu {
 namespace {
@@ -60,7 +61,7 @@ void count_rows(const KernelContext& ctx, const ReductionPlan& plan) {
     std::vector<std::int64_t> found(static_cast<std::size_t>(ceil_div(length, kReduceChunk)));
     for (std::int64_t row = 0; row < rows; ++row) {
       const auto at = plan.kept.offsets(row);
-      ctx.parallel_for(static_cast<std::int64_t>(found.size()), [&](std::int64_t chunk) {
+      for_chunks(ctx, length, static_cast<std::int64_t>(found.size()), [&](std::int64_t chunk) {
         const std::int64_t begin = chunk * kReduceChunk;
         found[chunk] = loops.count_differs(in + at[0] + begin, std::min(kReduceChunk, length - begin), T(0));
       });
@@ -69,7 +70,7 @@ void count_rows(const KernelContext& ctx, const ReductionPlan& plan) {
     return;
   }
   const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / length);
-  ctx.parallel_for(ceil_div(rows, group), [&](std::int64_t chunk) {
+  for_chunks(ctx, rows * length, ceil_div(rows, group), [&](std::int64_t chunk) {
     for (std::int64_t row = chunk * group; row < std::min(rows, (chunk + 1) * group); ++row) {
       const auto at = plan.kept.offsets(row);
       out[at[1]] = loops.count_differs(in + at[0], length, T(0));

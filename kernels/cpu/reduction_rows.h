@@ -21,6 +21,7 @@
 #include "kernels/cpu/dense_table.h"
 #include "kernels/cpu/loop_nest.h"
 #include "kernels/cpu/reduction_plan.h"
+#include "kernels/cpu/strided_loop.h"
 
 namespace thalweg::cpu {
 
@@ -168,7 +169,7 @@ void reduce_short_rows(const KernelContext& ctx, const ReductionPlan& plan, cons
   const std::int64_t group = std::max<std::int64_t>(1, kReduceChunk / length);
   const std::int64_t input_stride = plan.kept.inner_stride(0);
   const std::int64_t output_stride = plan.kept.inner_stride(1);
-  ctx.parallel_for(ceil_div(outputs, group), [&](std::int64_t chunk) {
+  for_chunks(ctx, outputs * length, ceil_div(outputs, group), [&](std::int64_t chunk) {
     const std::int64_t begin = chunk * group;
     plan.kept.run(begin, std::min(outputs, begin + group), [&](const auto& at, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
@@ -189,7 +190,7 @@ void reduce_long_rows(const KernelContext& ctx, const ReductionPlan& plan, const
   const std::int64_t outputs = plan.kept.total();
   const std::int64_t pieces = ceil_div(length, kReduceChunk);
   std::vector<Acc> partials(static_cast<std::size_t>(outputs * pieces));
-  ctx.parallel_for(outputs * pieces, [&](std::int64_t chunk) {
+  for_chunks(ctx, outputs * length, outputs * pieces, [&](std::int64_t chunk) {
     const auto at = plan.kept.offsets(chunk / pieces);
     const std::int64_t begin = chunk % pieces * kReduceChunk;
     const std::int64_t end = std::min(length, begin + kReduceChunk);

@@ -26,6 +26,17 @@ inline float element_ns(const KernelContext& context) noexcept {
 /// True where `count` elements are worth more than one thread.
 inline bool pays_in_parallel(std::int64_t count, std::int64_t chunk) noexcept { return count >= 3 * chunk; }
 
+/// `body(chunk)` for each of `chunks`, which share `elements` of the Op: by several threads where those take
+/// longer than a thread needs to wake up. The chunks are the same either way.
+template <class Body>
+void for_chunks(const KernelContext& context, std::int64_t elements, std::int64_t chunks, const Body& body) {
+  constexpr float kWorthwhile = 40'000;  // nanoseconds
+  if (static_cast<float>(elements) * element_ns(context) >= kWorthwhile) {
+    return context.parallel_for(chunks, body);
+  }
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
+}
+
 /// A chunk of at most `chunk`, so that few threads get equal shares of `count`.
 inline std::int64_t even_chunk(std::int64_t count, std::int64_t chunk) noexcept {
   constexpr std::int64_t kShares = 8;
