@@ -119,6 +119,32 @@ struct Maximum {
     return a >= b ? a : b;
   }
 };
+/// NaN stays.
+struct Relu {
+  template <class T>
+  THALWEG_HD T operator()(T x) const {
+    return x <= T(0) ? T(0) : x;
+  }
+};
+/// The gradient g of a function's result y or input x to that of its input.
+struct ReluGradient {
+  template <class T>
+  THALWEG_HD T operator()(T g, T y) const {
+    return y <= T(0) ? T(0) : g;
+  }
+};
+struct TanhGradient {
+  template <class T>
+  THALWEG_HD T operator()(T g, T y) const {
+    return g * (T(1) - y * y);
+  }
+};
+struct SigmoidGradient {
+  template <class T>
+  THALWEG_HD T operator()(T g, T y) const {
+    return g * (y * (T(1) - y));
+  }
+};
 struct Clip {
   template <class T>
   THALWEG_HD T operator()(T x, T low, T high) const {

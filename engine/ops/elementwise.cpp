@@ -114,6 +114,7 @@ constexpr Row kUnary[] = {
     {"gelu", Domain::floating, Complex::no, Result::same, 3.0f,
      "x times the probability that a standard normal variable is below x.",
      "Its limit, -0.0, at minus infinity."},
+    {"relu", Domain::numeric, Complex::no, Result::same, 0.3f, "x where it is above 0, else 0.", "NaN stays."},
 };
 
 constexpr Row kBinary[] = {
@@ -162,6 +163,17 @@ constexpr Row kBinary[] = {
      "Counts below 0 or not below the width give 0."},
     {"bitwise_right_shift", Domain::shift, Complex::no, Result::same, 0.4f, "x1 // 2**x2 by moving bits.",
      "Counts below 0 or not below the width give 0, or -1 for a negative x1."},
+    // The gradient x1 of a function's result to that of its input, in one pass.
+    {"relu_gradient", Domain::floating, Complex::no, Result::same, 0.3f, "0 where x2 is at most 0, else x1.",
+     "x2 is relu's input or result."},
+    {"tanh_gradient", Domain::floating, Complex::no, Result::same, 0.4f, "x1 * (1 - x2 * x2).",
+     "x2 is tanh's result."},
+    {"sigmoid_gradient", Domain::floating, Complex::no, Result::same, 0.4f, "x1 * x2 * (1 - x2).",
+     "x2 is sigmoid's result."},
+    {"silu_gradient", Domain::floating, Complex::no, Result::same, 2.5f, "x1 times the derivative of silu at x2.",
+     ""},
+    {"gelu_gradient", Domain::floating, Complex::no, Result::same, 3.5f, "x1 times the derivative of gelu at x2.",
+     ""},
 };
 
 constexpr Row kCompare[] = {

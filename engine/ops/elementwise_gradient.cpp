@@ -22,6 +22,11 @@ const BuiltinOp sinh_op("sinh");
 const BuiltinOp cosh_op("cosh");
 const BuiltinOp erf_op("erf");
 const BuiltinOp sigmoid_op("sigmoid");
+const BuiltinOp relu_gradient_op("relu_gradient");
+const BuiltinOp tanh_gradient_op("tanh_gradient");
+const BuiltinOp sigmoid_gradient_op("sigmoid_gradient");
+const BuiltinOp silu_gradient_op("silu_gradient");
+const BuiltinOp gelu_gradient_op("gelu_gradient");
 const BuiltinOp abs_op("abs");
 const BuiltinOp real_op("real");
 const BuiltinOp pow_op("pow");
@@ -95,7 +100,10 @@ void acos_gradient(GradientContext& ctx) { divide_by(ctx, ctx.negative(asin_slop
 void atan_gradient(GradientContext& ctx) { divide_by(ctx, plus(ctx, square(ctx, x_of(ctx)), 1)); }
 void sinh_gradient(GradientContext& ctx) { multiply_by(ctx, ctx.conj(ctx.call(cosh_op, ctx.input(0)))); }
 void cosh_gradient(GradientContext& ctx) { multiply_by(ctx, ctx.conj(ctx.call(sinh_op, ctx.input(0)))); }
-void tanh_gradient(GradientContext& ctx) { multiply_by(ctx, from(ctx, 1, square(ctx, y_of(ctx)))); }
+void tanh_gradient(GradientContext& ctx) {
+  if (is_complex(ctx.output_meta().dtype)) return multiply_by(ctx, from(ctx, 1, square(ctx, y_of(ctx))));
+  ctx.set(0, ctx.call(tanh_gradient_op, ctx.grad(), ctx.output()));
+}
 void asinh_gradient(GradientContext& ctx) {
   divide_by(ctx, ctx.conj(ctx.call(sqrt_op, plus(ctx, square(ctx, ctx.input(0)), 1))));
 }
@@ -113,21 +121,51 @@ Tensor erf_slope(const GradientContext& ctx) {
 }
 void erf_gradient(GradientContext& ctx) { multiply_by(ctx, erf_slope(ctx)); }
 void erfc_gradient(GradientContext& ctx) { multiply_by(ctx, ctx.negative(erf_slope(ctx))); }
+void relu_gradient(GradientContext& ctx) { ctx.set(0, ctx.call(relu_gradient_op, ctx.grad(), ctx.output())); }
 void sigmoid_gradient(GradientContext& ctx) {
-  const Tensor y = ctx.output();
-  multiply_by(ctx, ctx.multiply(y, from(ctx, 1, y)));
+  ctx.set(0, ctx.call(sigmoid_gradient_op, ctx.grad(), ctx.output()));
 }
-void silu_gradient(GradientContext& ctx) {
-  const Tensor x = ctx.input(0);
-  const Tensor s = ctx.call(sigmoid_op, x);
-  multiply_by(ctx, ctx.multiply(s, plus(ctx, ctx.multiply(x, from(ctx, 1, s)), 1)));
+void silu_gradient(GradientContext& ctx) { ctx.set(0, ctx.call(silu_gradient_op, ctx.grad(), ctx.input(0))); }
+void gelu_gradient(GradientContext& ctx) { ctx.set(0, ctx.call(gelu_gradient_op, ctx.grad(), ctx.input(0))); }
+
+// --- gradients of functions: of x1 times a slope f'(x2)
+// -----------------------------------------------------------------------------------------------------------
+
+/// Of the incoming gradient by `op` itself, of x2 by `curvature`, f''(x2).
+void slope_gradient(GradientContext& ctx, const BuiltinOp& op,
+                    Tensor (*curvature)(const GradientContext&, const Tensor&)) {
+  if (ctx.needs(0)) ctx.set(0, ctx.call(op, ctx.grad(), ctx.input(1)));
+  if (!ctx.needs(1)) return;
+  ctx.set(1, ctx.multiply(ctx.multiply(ctx.grad(), ctx.input(0)), curvature(ctx, ctx.input(1))));
 }
-void gelu_gradient(GradientContext& ctx) {
-  const Tensor x = ctx.input(0);
-  const Tensor below = ctx.scale(plus(ctx, ctx.call(erf_op, ctx.scale(x, std::numbers::sqrt2 / 2)), 1), 0.5);
-  const Tensor bell = ctx.scale(ctx.call(exp_op, ctx.scale(square(ctx, x), -0.5)),
+void relu_gradient_gradient(GradientContext& ctx) {
+  if (ctx.needs(0)) ctx.set(0, ctx.call(relu_gradient_op, ctx.grad(), ctx.input(1)));
+  if (ctx.needs(1)) ctx.set(1, ctx.zeros(ctx.input_meta(1)));
+}
+void tanh_gradient_gradient(GradientContext& ctx) {
+  slope_gradient(ctx, tanh_gradient_op,
+                 [](const GradientContext& c, const Tensor& y) { return c.scale(y, -2); });
+}
+void sigmoid_gradient_gradient(GradientContext& ctx) {
+  slope_gradient(ctx, sigmoid_gradient_op,
+                 [](const GradientContext& c, const Tensor& y) { return from(c, 1, c.scale(y, 2)); });
+}
+/// s (1 - s) (2 + x (1 - 2 s)) with s = sigmoid(x).
+void silu_gradient_gradient(GradientContext& ctx) {
+  slope_gradient(ctx, silu_gradient_op, [](const GradientContext& c, const Tensor& x) {
+    const Tensor s = c.call(sigmoid_op, x);
+    const Tensor turn = plus(c, c.multiply(x, from(c, 1, c.scale(s, 2))), 2);
+    return c.multiply(c.multiply(s, from(c, 1, s)), turn);
+  });
+}
+/// (2 - x x) exp(-x x / 2) / sqrt(2 pi).
+void gelu_gradient_gradient(GradientContext& ctx) {
+  slope_gradient(ctx, gelu_gradient_op, [](const GradientContext& c, const Tensor& x) {
+    const Tensor squares = square(c, x);
+    const Tensor bell = c.scale(c.call(exp_op, c.scale(squares, -0.5)),
                                 std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
-  multiply_by(ctx, ctx.add(below, ctx.multiply(x, bell)));
+    return c.multiply(from(c, 2, squares), bell);
+  });
 }
 
 // --- two inputs
@@ -250,6 +288,7 @@ void clip_gradient(GradientContext& ctx) {
 const std::vector<SavedValue> kInput = {save_input(0)};
 const std::vector<SavedValue> kOutput = {save_output(0)};
 const std::vector<SavedValue> kBoth = {save_input(0), save_input(1)};
+const std::vector<SavedValue> kSlope = {save_input(0, for_input(1)), save_input(1)};
 
 const Derivative kDerivatives[] = {
     {"negative", negate},
@@ -287,6 +326,12 @@ const Derivative kDerivatives[] = {
     {"sigmoid", sigmoid_gradient, kOutput},
     {"silu", silu_gradient, kInput},
     {"gelu", gelu_gradient, kInput},
+    {"relu", relu_gradient, kOutput},
+    {"relu_gradient", relu_gradient_gradient, {save_input(1)}},
+    {"tanh_gradient", tanh_gradient_gradient, kSlope},
+    {"sigmoid_gradient", sigmoid_gradient_gradient, kSlope},
+    {"silu_gradient", silu_gradient_gradient, kSlope},
+    {"gelu_gradient", gelu_gradient_gradient, kSlope},
     {"add", add_gradient},
     {"subtract", subtract_gradient},
     {"multiply", multiply_gradient, {save_input(0, for_input(1)), save_input(1, for_input(0))}},

@@ -18,6 +18,7 @@ void fill_unary_rows(ElementwiseTable& table) {
   fill_unary<Sign>(row(table, UnaryFn::sign), NumericTypes{});
   fill_unary<Square>(row(table, UnaryFn::square), NumericTypes{});
   fill_unary<Reciprocal>(row(table, UnaryFn::reciprocal), NumericTypes{});
+  fill_unary<Relu>(row(table, UnaryFn::relu), NumericTypes{});
   fill_unary<Cube>(table.cube, FloatingTypes{});
   fill_unary<BitwiseInvert>(row(table, UnaryFn::bitwise_invert), IntegerTypes{});
   fill_unary<BitwiseInvert>(row(table, UnaryFn::bitwise_invert), BoolTypes{});
@@ -42,6 +43,9 @@ void fill_binary_rows(ElementwiseTable& table) {
   fill_binary<Maximum>(row(table, BinaryFn::maximum), BoolTypes{});
   fill_binary<CopySign>(row(table, BinaryFn::copysign), FloatingTypes{});
   fill_binary<NextAfter>(row(table, BinaryFn::nextafter), FloatingTypes{});
+  fill_binary<ReluGradient>(row(table, BinaryFn::relu_gradient), FloatingTypes{});
+  fill_binary<TanhGradient>(row(table, BinaryFn::tanh_gradient), FloatingTypes{});
+  fill_binary<SigmoidGradient>(row(table, BinaryFn::sigmoid_gradient), FloatingTypes{});
 }
 
 void fill_bit_rows(ElementwiseTable& table) {

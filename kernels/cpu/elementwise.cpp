@@ -20,6 +20,7 @@ THALWEG_DECLARE_PER_ISA(fill_arithmetic, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_division, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_compare_and_logic, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_math, ElementwiseTable)
+THALWEG_DECLARE_PER_ISA(fill_gradients, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_casts, ElementwiseTable)
 THALWEG_DECLARE_PER_ISA(fill_complex, ElementwiseTable)
 
@@ -46,6 +47,7 @@ const ElementwiseTable& table_of() {
     fill_division(isa, fresh);
     fill_compare_and_logic(isa, fresh);
     fill_math(isa, fresh);
+    fill_gradients(isa, fresh);
     fill_casts(isa, fresh);
     fill_complex(isa, fresh);
     fill_complex_math(fresh);

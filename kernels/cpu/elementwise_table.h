@@ -52,11 +52,13 @@ inline constexpr int kLoopIndex<functors::Complex<double>> = 12;
   X(negative) X(positive) X(abs) X(sign) X(square) X(reciprocal) X(logical_not) X(bitwise_invert) X(isnan)   \
   X(isinf) X(isfinite) X(signbit) X(sqrt) X(floor) X(ceil) X(trunc) X(round) X(exp) X(expm1) X(log)          \
   X(log1p) X(log2) X(log10) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh)    \
-  X(acosh) X(atanh) X(erf) X(erfc) X(sigmoid) X(silu) X(gelu) X(conj)
+  X(acosh) X(atanh) X(erf) X(erfc) X(sigmoid) X(silu) X(gelu) X(conj)        \
+  X(relu)
 #define THALWEG_BINARY_FNS(X)                                                                                \
   X(add) X(subtract) X(multiply) X(divide) X(floor_divide) X(remainder) X(pow) X(minimum) X(maximum)         \
   X(copysign) X(nextafter) X(atan2) X(hypot) X(logaddexp) X(logical_and) X(logical_or) X(logical_xor)        \
-  X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift)
+  X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift)         \
+  X(relu_gradient) X(tanh_gradient) X(sigmoid_gradient) X(silu_gradient) X(gelu_gradient)
 #define THALWEG_COMPARE_FNS(X) X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)
 // clang-format on
 

@@ -248,19 +248,22 @@ struct FloatErfc {
 /// and 1 less that of -x for others.
 struct FloatGelu {
   using Lanes = Float32Lanes;
-  static THALWEG_HD Floats apply(Floats x) {
-    const Floats zero = floats(0);
+  /// P, for sizes up to 18.
+  static THALWEG_HD Floats tail_factor(Floats size) {
     const Floats three = floats(3);
-    const Floats largest = floats(18);  // the product is 0 from here on
-    const Floats size = size_of(x);
-    const Floats bounded = size > largest ? largest : size;
-    const Floats scaled = polynomial<Lanes>(
-        (bounded - three) / (bounded + three),
+    return polynomial<Lanes>(
+        (size - three) / (size + three),
         {0.12151394784450531f, -0.20640261471271515f, 0.12322501838207245f, -0.04621325433254242f,
          0.0061322362162172794f, 0.0029044789262115955f, -0.00098437222186476f, -0.000339674559654668f,
          0.0001162496191682294f, 5.415194027591497e-05f});
+  }
+  static THALWEG_HD Floats apply(Floats x) {
+    const Floats zero = floats(0);
+    const Floats largest = floats(18);  // the product is 0 from here on
+    const Floats size = size_of(x);
+    const Floats bounded = size > largest ? largest : size;
     const Floats half_log2_e = floats(0.72134752f);
-    const Floats part = times_exp2(bounded * scaled, -(bounded * bounded * half_log2_e));
+    const Floats part = times_exp2(bounded * tail_factor(bounded), -(bounded * bounded * half_log2_e));
     return unless_nan(x, x < zero ? -part : x - part);
   }
 };

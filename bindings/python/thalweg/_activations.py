@@ -26,6 +26,7 @@ _max = op("max")
 _maximum = op("maximum")
 _minimum = op("minimum")
 _permute_dims = op("permute_dims")
+_relu = op("relu")
 _reshape = op("reshape")
 _sigmoid = op("sigmoid")
 _silu = op("silu")
@@ -45,8 +46,7 @@ def relu(x: Tensor, /) -> Tensor:
     """
     if require_real("relu", x).dtype == "bool":
         raise _C.DTypeError("relu: bool has no negative values; use an integer or floating dtype")
-    # Of maximum, a 0 in x would pass half of the gradient.
-    return _where(x <= 0, 0, x) if x.requires_grad else _maximum(x, 0)
+    return _relu(x)
 
 
 def leaky_relu(x: Tensor, /, negative_slope: float = 0.01) -> Tensor:

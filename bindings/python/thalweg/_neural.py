@@ -32,6 +32,7 @@ _matmul = op("matmul")
 _max = op("max")
 _maximum = op("maximum")
 _permute_dims = op("permute_dims")
+_softmax = op("softmax")
 _sum = op("sum")
 _take = op("take")
 _where = op("where")
@@ -179,7 +180,8 @@ def scaled_dot_product_attention(
         scores = _causal(scores, shape)
     if scores.size == 0:
         return _matmul(scores, value)
-    weights = _weights(scores)
+    # Without a mask each query sees its first key at least.
+    weights = _softmax(scores, axis=-1) if attn_mask is None else _weights(scores)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p, generator=generator)
     return _matmul(weights, value)
