@@ -19,7 +19,7 @@ namespace thalweg::cpu {
 namespace {
 
 // A large product is computed in tiles of the result. OpenBLAS rounds differently at edges, so tiles must
-// depend on the shape alone; 256 x 256 stays one call. An even number of them goes down, for two threads to
+// depend on the shape alone. An even number of them goes down, for two threads to
 // get equal shares.
 constexpr std::int64_t kTileRows = 256;
 constexpr std::int64_t kTileColumns = 1024;
@@ -186,6 +186,19 @@ void for_each_tile(const KernelContext& ctx, const Product<T>& product, std::int
   });
 }
 
+/// A product of few rows is cut across, into tiles of some 120 µs.
+template <class T>
+std::int64_t tile_columns_of(const Product<T>& product) noexcept {
+  constexpr double kTileWork = 8 << 20;  // multiply-adds
+  constexpr std::int64_t kStep = 64;
+  const double work =
+      static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k);
+  if (product.m > kTileRows || product.batches.total() > 1 || work < 2 * kTileWork) return kTileColumns;
+  const auto tiles = static_cast<std::int64_t>(work / (2 * kTileWork)) * 2;
+  const std::int64_t columns = ceil_div(ceil_div(product.n, tiles), kStep) * kStep;
+  return std::min(columns, kTileColumns);
+}
+
 /// The product by plain loops over any strides; blocks of b stay in the cache.
 template <class Ring, class T>
 void multiply_by_loops(const KernelContext& ctx, const Product<T>& product) {
@@ -228,7 +241,7 @@ BlasMatrix<T> blas_matrix(const MatrixStack<T>& matrix, const T* data, std::int6
 
 template <class T>
 void multiply_matrices(const KernelContext& ctx, const Product<T>& product) {
-  for_each_tile(ctx, product, tile_rows_of(product.m), kTileColumns,
+  for_each_tile(ctx, product, tile_rows_of(product.m), tile_columns_of(product),
                 [&](const T* a, const T* b, T* result, Tile tile) {
                   gemm({tile.rows, tile.columns, product.k}, blas_matrix(product.a, a, tile.row, 0),
                        blas_matrix(product.b, b, 0, tile.column), result + tile.row * product.n + tile.column,
