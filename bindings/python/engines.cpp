@@ -193,29 +193,10 @@ Engine* make_engine(EngineOptions options, bool test_operators) {
   return engine.release();
 }
 
-constexpr std::size_t kShownFailures = 5;
-
 /// Equal texts once: a loop that failed at one line tells nothing new a thousand times.
 void print_unread(const std::vector<std::string>& failures) {
   if (failures.empty()) return;
-  std::vector<std::pair<std::string_view, std::size_t>> distinct;
-  for (const std::string& text : failures) {
-    const auto same = std::find_if(distinct.begin(), distinct.end(),
-                                   [&](const auto& entry) { return entry.first == text; });
-    if (same != distinct.end()) {
-      ++same->second;
-    } else {
-      distinct.emplace_back(text, 1);
-    }
-  }
-  std::string report = "thalweg: unread failures:";
-  for (std::size_t i = 0; i < distinct.size() && i < kShownFailures; ++i) {
-    report.append("\n  ").append(distinct[i].first);
-    if (distinct[i].second > 1) report += " (" + std::to_string(distinct[i].second) + " times)";
-  }
-  if (distinct.size() > kShownFailures) {
-    report += "\n  and " + std::to_string(distinct.size() - kShownFailures) + " others";
-  }
+  const std::string report = "thalweg: unread failures:" + distinct_lines(failures);
   std::fprintf(stderr, "%s\n", report.c_str());
 }
 

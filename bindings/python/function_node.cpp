@@ -41,7 +41,7 @@ class FunctionNode final : public Node {
     const py::tuple found =
         py::handle(context_.get()).attr("_run_backward")(node, given, wanted, py::bool_(keep));
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!py::object(found[i]).is_none()) results[i] = tensor_of(py::object(found[i]).ptr());
+      if (!py::object(found[i]).is_none()) results[i] = tensor_argument("backward", py::object(found[i]));
     }
   }
 
@@ -61,11 +61,11 @@ py::tuple attach(const std::string& name, const py::object& context, const py::s
                  const py::sequence& outputs, const py::sequence& rebind) {
   std::vector<Edge> edges;
   for (const py::handle each : inputs) {
-    edges.push_back(each.is_none() ? Edge{} : gradient_edge(tensor_of(each.ptr())));
+    edges.push_back(each.is_none() ? Edge{} : gradient_edge(tensor_argument("attach_function", each)));
   }
   std::vector<Tensor> results;
   for (const py::handle each : outputs) {
-    results.push_back(each.is_none() ? Tensor() : tensor_of(each.ptr()).detach());
+    results.push_back(each.is_none() ? Tensor() : tensor_argument("attach_function", each).detach());
   }
   const NodePtr node(new FunctionNode(name, context.ptr(), edges, results));
   py::tuple attached(results.size());
@@ -93,11 +93,11 @@ void add_function_node(py::module_& module) {
   module.def(
       "output_of",
       [](const py::object& node, std::size_t output, const py::object& value) {
-        return checked(wrap(output_of(node_of(node.ptr()), output, tensor_of(value.ptr()))));
+        return checked(wrap(output_of(node_of(node.ptr()), output, tensor_argument("output_of", value))));
       },
       py::arg("node"), py::arg("output"), py::arg("value"), "`value` as an output of a node.");
   module.def(
-      "alias", [](const py::object& x) { return checked(wrap(tensor_of(x.ptr()))); }, py::arg("x"),
+      "alias", [](const py::object& x) { return checked(wrap(tensor_argument("alias", x))); }, py::arg("x"),
       "Another object for the same tensor, leaf or result: in-place forms of one leave the other alone.");
 }
 

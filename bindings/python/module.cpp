@@ -58,7 +58,7 @@ void add_imports(py::module_& module) {
   module.def(
       "reinterpret",
       [](py::handle x, py::handle dtype) {
-        return wrapped(reinterpret(tensor_of(x.ptr()), to_dtype(dtype.ptr())));
+        return wrapped(reinterpret(tensor_argument("reinterpret", x), to_dtype(dtype.ptr())));
       },
       py::arg("x"), py::arg("dtype"), "The bytes of a tensor as another dtype of its size; waits.");
   module.def(

@@ -39,6 +39,14 @@ inline Tensor& tensor_of(PyObject* object) {
   return self->tensor;
 }
 
+/// The handle in an argument of function `what`; raises DTypeError for other objects.
+inline Tensor& tensor_argument(const char* what, pybind11::handle object) {
+  if (!is_tensor(object.ptr())) {
+    throw DTypeError(std::string(what) + ": expected a Tensor, not " + Py_TYPE(object.ptr())->tp_name);
+  }
+  return tensor_of(object.ptr());
+}
+
 /// Has the garbage collector look at `object`, a tensor, if that has something to do with gradients.
 inline void track_if_recorded(PyObject* object) noexcept {
   auto* self = reinterpret_cast<TensorObject*>(object);

@@ -35,7 +35,7 @@ const Op& GradientContext::op() const noexcept { return node_.op(); }
 const Attributes& GradientContext::attributes() const noexcept { return node_.attributes(); }
 SiteId GradientContext::site() const noexcept { return node_.site(); }
 std::size_t GradientContext::input_count() const noexcept { return node_.edges().size(); }
-const ValueMeta& GradientContext::input_meta(std::size_t i) const noexcept { return node_.input_meta(i); }
+const ValueMeta& GradientContext::input_meta(std::size_t i) const { return node_.input_meta(i); }
 const ValueMeta& GradientContext::output_meta(std::size_t j) const noexcept { return node_.output_meta(j); }
 
 Tensor GradientContext::input(std::size_t i) const { return node_.saved(saved_, SavedValue::Kind::input, i); }

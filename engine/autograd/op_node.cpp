@@ -95,9 +95,13 @@ void OpNode::finish(Attributes attributes, std::span<const Tensor> outputs) {
   set_sequence_nr(next_sequence_nr());
 }
 
-const ValueMeta& OpNode::input_meta(std::size_t i) const noexcept {
+const ValueMeta& OpNode::input_meta(std::size_t i) const {
   if (input_metas_) return input_metas_[i];
   const Edge& to = edges()[i];
+  if (!to.node) {
+    throw EngineError(op_.name + ": the derivative asks for the shape of input " + std::to_string(i) +
+                      ", which requires no gradient; set saves_shapes in the Op's record");
+  }
   return to.node->output_meta(to.output);
 }
 

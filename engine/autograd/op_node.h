@@ -28,7 +28,7 @@ class OpNode final : public Node {
 
   const Op& op() const noexcept { return op_; }
   const Attributes& attributes() const noexcept { return attributes_; }
-  const ValueMeta& input_meta(std::size_t i) const noexcept;
+  const ValueMeta& input_meta(std::size_t i) const;
   /// Saved value `at`, an input or output, as a tensor of the graph if operators are recorded.
   Tensor saved(const TensorList& values, SavedValue::Kind kind, std::size_t index) const;
 

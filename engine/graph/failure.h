@@ -62,4 +62,9 @@ std::string failure_text(const std::exception_ptr& exception);
 /// "add failed on cpu:0 at file.py:12: ".
 std::string failure_prefix(const Failure& failure);
 
+/// What failed, where and why.
+inline std::string failure_line(const Failure& failure) {
+  return failure_prefix(failure) + failure_text(failure.exception);
+}
+
 }  // namespace thalweg

@@ -244,6 +244,7 @@ void register_solvers(OpRegistry& registry) {
   solve.inputs = {"x1", "x2"};
   solve.cost_ns = solve_cost_ns;
   solve.alias_mask = 2;
+  solve.saves_shapes = true;
   registry.add(std::move(solve));
 
   Op qr = decomposition(

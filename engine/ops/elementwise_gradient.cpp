@@ -238,7 +238,10 @@ void copysign_gradient(GradientContext& ctx) {
 void atan2_gradient(GradientContext& ctx) {
   const Tensor a = ctx.input(0);
   const Tensor b = ctx.input(1);
-  const Tensor share = ctx.divide(ctx.grad(), ctx.add(square(ctx, a), square(ctx, b)));
+  // At the origin, and where the squares vanish, the gradient is 0.
+  const Tensor size = ctx.add(square(ctx, a), square(ctx, b));
+  const Tensor none = ctx.number(0, size);
+  const Tensor share = ctx.where(ctx.call(equal_op, size, none), none, ctx.divide(ctx.grad(), size));
   if (ctx.needs(0)) ctx.set(0, ctx.multiply(share, b));
   if (ctx.needs(1)) ctx.set(1, ctx.negative(ctx.multiply(share, a)));
 }
@@ -247,11 +250,14 @@ void hypot_gradient(GradientContext& ctx) {
     if (ctx.needs(i)) ctx.set(i, ctx.multiply(ctx.grad(), ctx.divide(ctx.input(i), ctx.output())));
   }
 }
+/// Of the larger input's sigmoid of the difference; half of equal ones, infinities among them.
 void logaddexp_gradient(GradientContext& ctx) {
-  for (std::size_t i : {0, 1}) {
-    if (!ctx.needs(i)) continue;
-    ctx.set(i, ctx.multiply(ctx.grad(), ctx.call(exp_op, ctx.subtract(ctx.input(i), ctx.output()))));
-  }
+  const Tensor a = ctx.input(0);
+  const Tensor b = ctx.input(1);
+  const Tensor none = ctx.number(0, ctx.grad());
+  const Tensor difference = ctx.where(ctx.call(equal_op, a, b), none, ctx.subtract(a, b));
+  if (ctx.needs(0)) ctx.set(0, ctx.multiply(ctx.grad(), ctx.call(sigmoid_op, difference)));
+  if (ctx.needs(1)) ctx.set(1, ctx.multiply(ctx.grad(), ctx.call(sigmoid_op, ctx.negative(difference))));
 }
 
 // --- three inputs
@@ -344,9 +350,7 @@ const Derivative kDerivatives[] = {
     {"copysign", copysign_gradient, {save_input(0, for_input(0)), save_output(0, for_input(0))}},
     {"atan2", atan2_gradient, kBoth},
     {"hypot", hypot_gradient, {save_input(0, for_input(0)), save_input(1, for_input(1)), save_output(0)}},
-    {"logaddexp",
-     logaddexp_gradient,
-     {save_input(0, for_input(0)), save_input(1, for_input(1)), save_output(0)}},
+    {"logaddexp", logaddexp_gradient, kBoth},
     {"where", where_gradient, {save_input(0)}},
     {"clip", clip_gradient, {save_input(0), save_input(1), save_input(2)}},
 };

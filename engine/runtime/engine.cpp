@@ -366,17 +366,7 @@ void Engine::synchronize() {
   refuse_inside_task("synchronize");
   const std::uint64_t before = impl_->constructor.next_id();
   impl_->executor.synchronise();
-  std::uint64_t others = 0;
-  Failure* oldest = impl_->failures.take_oldest(before, others);
-  if (oldest == nullptr) return;
-  const std::unique_ptr<Failure, void (*)(Failure*)> owner(oldest, [](Failure* self) { self->unref(); });
-  if (others == 0) oldest->raise();
-  try {
-    oldest->raise();
-  } catch (const Error& error) {
-    error.rethrow_with("(and " + std::to_string(others) + " more unread failure" + (others > 1 ? "s" : "") +
-                       ") ");
-  }
+  impl_->failures.raise_before(before);
 }
 
 void Engine::drain() {
@@ -402,7 +392,7 @@ std::vector<std::string> Engine::end() {
   std::vector<std::string> unread;
   std::uint64_t others = 0;
   for (Failure* failure : impl_->failures.take_all(others)) {
-    unread.push_back(failure_prefix(*failure) + failure_text(failure->exception));
+    unread.push_back(failure_line(*failure));
     failure->unref();
   }
   if (others > 0) unread.push_back("and " + std::to_string(others) + " more that were not kept");

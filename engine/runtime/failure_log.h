@@ -1,8 +1,10 @@
 // failure_log.h: the failures of one engine that nobody was told of yet.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/slab_pool.h"
@@ -34,30 +36,24 @@ class FailureLog {
     failures_.push_back(failure);
   }
 
-  /// The oldest unreported failure of an operator with an id below `before` (a reference) or nullptr;
-  /// `others` counts the rest. Marks them all as reported.
-  Failure* take_oldest(std::uint64_t before, std::uint64_t& others) {
+  /// Throws the oldest unreported failure of the operators with an id below `before`, if there is one, with the
+  /// texts of the others behind it. An exception that is not ours has no place for them: they stay.
+  void raise_before(std::uint64_t before);
+
+  /// The unreported failures of operators with an id below `before`, oldest first (references); `others` counts
+  /// those that were not kept.
+  std::vector<Failure*> take_before(std::uint64_t before, std::uint64_t& others) {
     std::lock_guard guard(lock_);
     drop_reported();
-    Failure* oldest = nullptr;
-    others = 0;
-    for (Failure* failure : failures_) {
-      if (failure->operator_id >= before) continue;
-      failure->reported.store(true, std::memory_order_relaxed);
-      if (oldest == nullptr || failure->operator_id < oldest->operator_id) {
-        others += oldest != nullptr ? 1 : 0;
-        oldest = failure;
-      } else {
-        ++others;
-      }
-    }
-    if (oldest != nullptr) {
-      oldest->ref();
-      others += dropped_;
-      dropped_ = 0;
-    }
-    drop_reported();
-    return oldest;
+    const auto later = std::stable_partition(failures_.begin(), failures_.end(), [&](const Failure* failure) {
+      return failure->operator_id < before;
+    });
+    std::vector<Failure*> taken(failures_.begin(), later);
+    failures_.erase(failures_.begin(), later);
+    others = taken.empty() ? 0 : std::exchange(dropped_, 0);
+    std::sort(taken.begin(), taken.end(),
+              [](const Failure* a, const Failure* b) { return a->operator_id < b->operator_id; });
+    return taken;
   }
 
   /// Every unreported failure, oldest first (references); `others` counts those that were not kept.
@@ -82,6 +78,7 @@ class FailureLog {
  private:
   static constexpr std::size_t kKept = 1024;
 
+  void put_back(const std::vector<Failure*>& failures, std::uint64_t not_kept);
   void drop_reported() {
     std::erase_if(failures_, [](Failure* failure) {
       const bool reported = failure->reported.load(std::memory_order_relaxed);

@@ -168,8 +168,12 @@ def test_repr_of_failed_values(test_engine):
 @needs_pending
 def test_synchronize_raises_the_oldest_unread_failure(test_engine):
     first, second = failing("value"), failing("index")
-    with pytest.raises(tw.ValueError, match="1 more"):
+    with pytest.raises(tw.ValueError) as caught:
         tw.synchronize()
+    oldest, count, other = str(caught.value).splitlines()
+    assert oldest.startswith("test_fail failed on cpu:0 at ")
+    assert count == "and 1 more unread failure:"
+    assert other.startswith("  test_fail failed on cpu:0 at ")
     tw.synchronize()
     with pytest.raises(tw.IndexError):
         second.wait()
@@ -178,6 +182,17 @@ def test_synchronize_raises_the_oldest_unread_failure(test_engine):
         third.wait()
     tw.synchronize()
     del first
+
+
+@needs_pending
+def test_synchronize_loses_no_failure_behind_an_exception_that_is_not_ours(test_engine):
+    first, second = fail(tw.ones(2), message="foreign"), failing("index")
+    with pytest.raises(RuntimeError, match="foreign"):
+        tw.synchronize()
+    with pytest.raises(tw.IndexError):
+        tw.synchronize()
+    tw.synchronize()
+    del first, second
 
 
 @needs_pending

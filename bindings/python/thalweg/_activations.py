@@ -60,7 +60,7 @@ def leaky_relu(x: Tensor, /, negative_slope: float = 0.01) -> Tensor:
     """
     x = as_floating("leaky_relu", x)
     slope = number_of("leaky_relu", "negative_slope", negative_slope)
-    return _where(x >= 0, x, x * slope)
+    return _where(x > 0, x, x * slope)
 
 
 def sigmoid(x: Tensor, /) -> Tensor:

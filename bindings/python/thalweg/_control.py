@@ -25,7 +25,8 @@ def engine() -> _C.Engine:
 
 
 def synchronize() -> None:
-    """Waits for everything issued by any thread, then raises the oldest failure nobody has seen.
+    """Waits for everything issued by any thread, then raises the oldest failure nobody has seen, with
+    the texts of the others.
 
     >>> x = tw.rand(100, 100) @ tw.rand(100, 100)
     >>> tw.synchronize()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from thalweg._C import op
 from thalweg._engines import elsewhere, entered
 from thalweg._operations import documented, require_tensor
@@ -478,6 +480,9 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     >>> tw.clip(tw.asarray([-2, 3]), max=0)
     tensor([-2,  0])
     """
+    if getattr(x, "requires_grad", False) and (min is None) != (max is None):
+        # At the bound the gradient is x's, as with two of them; of maximum it would be half of it.
+        return _clip(x, -math.inf if min is None else min, math.inf if max is None else max)
     if min is None:
         return x if max is None else _minimum(x, max)
     return _maximum(x, min) if max is None else _clip(x, min, max)

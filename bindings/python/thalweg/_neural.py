@@ -198,10 +198,11 @@ def _causal(scores: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _weights(scores: Tensor) -> Tensor:
     """softmax along the last axis, and zeros where all scores are -inf."""
-    limits = finfo(scores.dtype)
-    powers = _exp(scores - _maximum(_max(scores, axis=-1, keepdims=True), limits.min))
-    # Where one score is not -inf the sum is at least 1.
-    return powers / _maximum(_sum(powers, axis=-1, keepdims=True), limits.smallest_normal)
+    # The shift changes no weight, so that no gradient passes it.
+    largest = _max(scores.detach(), axis=-1, keepdims=True)
+    powers = _exp(scores - _maximum(largest, finfo(scores.dtype).min))
+    sums = _sum(powers, axis=-1, keepdims=True)
+    return powers / _where(sums == 0, 1, sums)
 
 
 def _attention_shape(name: str, query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:

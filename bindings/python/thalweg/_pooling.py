@@ -12,10 +12,12 @@ from thalweg._typing import Any, Shape, Tensor
 from thalweg._windows import Windows, gather_windows, per_axis, windows_over
 
 _expand_dims = op("expand_dims")
+_argmax = op("argmax")
 _max = op("max")
 _reshape = op("reshape")
 _squeeze = op("squeeze")
 _sum = op("sum")
+_take_along_axis = op("take_along_axis")
 
 
 def max_pool1d(
@@ -179,7 +181,13 @@ def _counts(windows: Windows, axis: int, counted: tuple[int, int]) -> list[int]:
 
 def _reduced(x: Tensor, rank: int, windows: Windows, fill: Any, reduction: _C.Operation) -> Tensor:
     batched = x if x.ndim == rank + 2 else _expand_dims(x, axis=0)
-    result = reduction(gather_windows(batched, windows, fill), axis=2)
+    gathered = gather_windows(batched, windows, fill)
+    if reduction is _max and x.requires_grad:
+        # Of equal elements the first is the largest: the gradient is that one's.
+        places = _argmax(gathered.detach(), axis=2, keepdims=True)
+        result = _squeeze(_take_along_axis(gathered, places, axis=2), axis=2)
+    else:
+        result = reduction(gathered, axis=2)
     return result if batched is x else _squeeze(result, axis=0)
 
 

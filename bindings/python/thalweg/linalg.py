@@ -435,12 +435,22 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
         return _extremum("vector_norm", sizes, axis, keepdims, largest=ord > 0)
     if ord == 1:
         return _sum(sizes, axis=axis, keepdims=keepdims)
-    return _pow(_sum(_pow(sizes, float(ord)), axis=axis, keepdims=keepdims), 1 / ord)
+    powers = _power(sizes, float(ord))
+    return _power(_sum(powers, axis=axis, keepdims=keepdims), 1 / ord)
+
+
+def _power(x: Tensor, exponent: float) -> Tensor:
+    """x**exponent of sizes, of which 0 passes the gradient 0 on: the norm's there, whose slope has none."""
+    if not x.requires_grad:
+        return _pow(x, exponent)
+    zero = x == 0
+    return _where(zero, 0 if exponent > 0 else math.inf, _pow(_where(zero, 1, x), exponent))
 
 
 def _euclidean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     sizes = _abs(x) if x.dtype.kind == "complex floating" else x
-    return _sqrt(_sum(_multiply(sizes, sizes), axis=axis, keepdims=keepdims))
+    squares = _sum(_multiply(sizes, sizes), axis=axis, keepdims=keepdims)
+    return _power(squares, 0.5) if squares.requires_grad else _sqrt(squares)
 
 
 def _extremum(name: str, sizes: Tensor, axis: Axis, keepdims: bool, *, largest: bool) -> Tensor:

@@ -142,7 +142,7 @@ class Engine {
   /// Starts what was issued; does not wait.
   void flush();
   /// Waits for every operator sent before by any thread, then raises the oldest failure not yet raised to
-  /// anyone.
+  /// anyone, with the texts of the others.
   void synchronize();
   /// Waits for everything without raising failures. Like every wait it throws Interrupted when the host asks
   /// for it.
@@ -180,5 +180,9 @@ class Engine {
   std::vector<std::string> end();
   std::unique_ptr<Impl> impl_;
 };
+
+/// For reports of failures: each distinct text once, on a line of its own that begins with a line break, with
+/// how often it occurs; the first five.
+std::string distinct_lines(const std::vector<std::string>& texts);
 
 }  // namespace thalweg

@@ -11,18 +11,20 @@ class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& text) : std::runtime_error(text) {}
 
-  /// Throws an error of the same type whose text is `prefix` + this text.
-  [[noreturn]] virtual void rethrow_with(const std::string& prefix) const { throw Error(prefix + what()); }
+  /// Throws an error of the same type whose text is `before` + this text + `after`.
+  [[noreturn]] virtual void rethrow_with(const std::string& before, const std::string& after = {}) const {
+    throw Error(before + what() + after);
+  }
 };
 
-#define THALWEG_DEFINE_ERROR(Name, python_type)                                \
-  /** Becomes thalweg.Name, a subclass of Python's python_type. */             \
-  class Name : public Error {                                                  \
-   public:                                                                     \
-    explicit Name(const std::string& text) : Error(text) {}                    \
-    [[noreturn]] void rethrow_with(const std::string& prefix) const override { \
-      throw Name(prefix + what());                                             \
-    }                                                                          \
+#define THALWEG_DEFINE_ERROR(Name, python_type)                                                            \
+  /** Becomes thalweg.Name, a subclass of Python's python_type. */                                         \
+  class Name : public Error {                                                                              \
+   public:                                                                                                 \
+    explicit Name(const std::string& text) : Error(text) {}                                                \
+    [[noreturn]] void rethrow_with(const std::string& before, const std::string& after = {}) const override { \
+      throw Name(before + what() + after);                                                                 \
+    }                                                                                                      \
   };
 
 THALWEG_DEFINE_ERROR(ShapeError, ValueError)

@@ -70,9 +70,9 @@ class GradientContext {
   Tensor output(std::size_t j = 0) const;
   /// What input `i` looks like: for inputs that need a gradient, and for all if the Op declares
   /// `saves_shapes`.
-  const ValueMeta& input_meta(std::size_t i) const noexcept;
+  const ValueMeta& input_meta(std::size_t i) const;
   const ValueMeta& output_meta(std::size_t j = 0) const noexcept;
-  const Shape& input_shape(std::size_t i) const noexcept { return input_meta(i).shape; }
+  const Shape& input_shape(std::size_t i) const { return input_meta(i).shape; }
   void set(std::size_t i, Tensor gradient) { results_[i] = std::move(gradient); }
 
   // --- operators, issued where the forward operator was ---

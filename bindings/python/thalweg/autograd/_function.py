@@ -30,6 +30,12 @@ class FunctionContext:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps inputs, outputs or other tensors (or None) for `saved_tensors`. In-place forms of them
         afterwards change nothing there."""
+        for i, each in enumerate(tensors):
+            if not isinstance(each, Tensor | None):
+                raise _C.DTypeError(
+                    f"save_for_backward: argument {i} is {type(each).__name__}, not a Tensor; keep other values "
+                    "as attributes of ctx"
+                )
         self._to_save = tensors
 
     @property
