@@ -32,11 +32,13 @@ const char* mode_name(EngineMode mode) {
 
 template <class T>
 T argument(const std::string& what, py::handle value, const char* expected) {
+  // True is 1 to Python; as a count it is a mistake.
+  const bool fits = std::is_same_v<T, bool> || !PyBool_Check(value.ptr());
   try {
-    return value.cast<T>();
+    if (fits) return value.cast<T>();
   } catch (const py::cast_error&) {
-    throw DTypeError(what + " must be " + expected + ", not " + std::string(py::str(py::repr(value))));
   }
+  throw DTypeError(what + " must be " + expected + ", not " + std::string(py::str(py::repr(value))));
 }
 
 template <class T>

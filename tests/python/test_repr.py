@@ -90,3 +90,25 @@ def test_pending_tensors_wait():
     for _ in range(20):
         tensor = tensor @ tw.eye(200)
     assert repr(tensor).startswith("tensor([[1., 1., 1., ..., 1., 1., 1.],")
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "text"),
+    [
+        ({"edgeitems": 0}, tw.ValueError, "edgeitems is 0; it must be from 1 to "),
+        ({"edgeitems": 2**64}, tw.ValueError, "edgeitems is 18446744073709551616; it must be from 1 to "),
+        ({"edgeitems": 1.5}, tw.DTypeError, "edgeitems must be an int, not float"),
+        ({"precision": -1}, tw.ValueError, "precision is -1; it must be from 0 to 100"),
+        ({"precision": 2**31}, tw.ValueError, "precision is 2147483648; it must be from 0 to 100"),
+        ({"precision": "x"}, tw.DTypeError, "precision must be an int, not str"),
+        ({"threshold": "x"}, tw.DTypeError, "threshold must be an int, not str"),
+        ({"linewidth": tw.ones(2)}, tw.DTypeError, "linewidth must be an int, not thalweg.Tensor"),
+        ({"sci_mode": 1}, tw.DTypeError, "sci_mode must be a bool or None, not int"),
+    ],
+    ids=str,
+)
+def test_bad_printoptions_change_nothing(option, error, text):
+    before = tw.get_printoptions()
+    with pytest.raises(error, match=f"^set_printoptions: {text.replace('thalweg.', '.*')}"):
+        tw.set_printoptions(**{"precision": 2, **option})
+    assert tw.get_printoptions() == before

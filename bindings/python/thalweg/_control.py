@@ -74,11 +74,13 @@ def on_sync(policy: str, /) -> _Restore:
     (SyncError).
 
     Takes effect at once, for all threads; used as a context manager it ends with the block. Raises ValueError
-    for another policy.
+    for another policy and DTypeError for what is no str.
 
     >>> with tw.on_sync("error"):  # finds what waits in a training step; here nothing does
     ...     x = tw.arange(3) + 1
     """
+    if not isinstance(policy, str):
+        raise _C.DTypeError(f"on_sync: policy must be a str, not {type(policy).__name__}")
     before = _C.get_sync_policy()
     _C.set_sync_policy(policy)
     return _Restore(lambda: _C.set_sync_policy(before))

@@ -26,6 +26,10 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
     >>> tw.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
+    if not hasattr(x, "__dlpack__"):
+        raise _C.DTypeError(
+            f"from_dlpack: {type(x).__name__} has no __dlpack__; use asarray for numbers, lists and buffers"
+        )
     try:
         capsule = x.__dlpack__(max_version=(1, 0))
     except TypeError:  # a producer of DLPack 0.x

@@ -43,7 +43,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
             [2, 5],
             [3, 6]])
     """
-    rank = x.ndim
+    rank = require_tensor("matrix_transpose", x).ndim
     if rank < 2:
         raise _C.ShapeError(f"matrix_transpose: needs at least 2 dimensions, shape {x.shape} has {rank}")
     return _permute_dims(x, axes=(*range(rank - 2), rank - 1, rank - 2))

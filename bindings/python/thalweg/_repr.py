@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
+import sys
 from collections.abc import Callable, Iterator
 
+from thalweg import _C
 from thalweg._typing import Any, Tensor
 
 _options: dict[str, Any] = {
@@ -39,7 +42,9 @@ def set_printoptions(
     at both ends of each axis show, characters a line, and scientific notation (None: where the range of
     the values asks for it).
 
-    NumPy's set_printoptions, with the defaults of PyTorch's.
+    Raises DTypeError for options that are not integers (sci_mode: a bool or None) and ValueError for others
+    than precision from 0 to 100, edgeitems from 1 and threshold and linewidth from 0. NumPy's
+    set_printoptions, with the defaults of PyTorch's.
 
     >>> tw.set_printoptions(precision=2)
     >>> tw.asarray(2 / 3)
@@ -47,8 +52,21 @@ def set_printoptions(
     >>> tw.set_printoptions(precision=4)  # the default
     """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    _options.update({name: value for name, value in given.items() if value is not None})
+    checked = {name: _option(name, value) for name, value in given.items() if value is not None}
+    if sci_mode is not None and not isinstance(sci_mode, bool):
+        raise _C.DTypeError(f"set_printoptions: sci_mode must be a bool or None, not {type(sci_mode).__name__}")
+    _options.update(checked)
     _options["sci_mode"] = sci_mode
+
+
+def _option(name: str, value: Any) -> int:
+    if isinstance(value, (bool, _C.Tensor)) or not hasattr(value, "__index__"):
+        raise _C.DTypeError(f"set_printoptions: {name} must be an int, not {type(value).__name__}")
+    least = 1 if name == "edgeitems" else 0
+    most = 100 if name == "precision" else sys.maxsize
+    if not least <= operator.index(value) <= most:
+        raise _C.ValueError(f"set_printoptions: {name} is {value}; it must be from {least} to {most}")
+    return operator.index(value)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from thalweg import _C
@@ -26,6 +27,7 @@ _isnan = op("isnan")
 _less = op("less")
 _logical_and = op("logical_and")
 _logical_not = op("logical_not")
+_logical_or = op("logical_or")
 _minimum = op("minimum")
 _multiply = op("multiply")
 _nonzero = op("nonzero")
@@ -37,6 +39,9 @@ _searchsorted = op("searchsorted")
 _sort = op("sort")
 _subtract = op("subtract")
 _take = op("take")
+
+# Of so few values each is compared: sorting and searching cost more.
+_FEW = 8
 
 
 class UniqueAll(NamedTuple):
@@ -200,6 +205,9 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
 
 
 def _as_tensors(name: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    for number, other in ((x1, x2), (x2, x1)):
+        if not isinstance(number, Tensor) and not isinstance(number, (bool, int, float, complex)):
+            require_tensor(name, number if isinstance(other, Tensor) else other)
     if not isinstance(x1, Tensor):
         require_tensor(name, x2)
         return _C.from_nested(x1, dtype=result_type(x2, x1), device=x2.device), x2
@@ -211,6 +219,9 @@ def _as_tensors(name: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
 def _isin(x1: Tensor, x2: Tensor) -> Tensor:
     if x2.size == 0:
         return _full(shape=x1.shape, value=False, device=x1.device)
+    if x2.size <= _FEW:
+        values = _reshape(x2, shape=-1)
+        return functools.reduce(_logical_or, (_equal(x1, values[i]) for i in range(x2.size)))
     # No dtype holds all of uint64 and int64: compared as uint64 without the negative ones, or the reverse.
     if x2.dtype == "uint64" and x1.dtype.kind == "signed integer":
         return _logical_and(_isin(_astype(x1, dtype="uint64"), x2), _logical_not(_less(x1, 0)))
