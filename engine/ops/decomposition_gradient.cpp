@@ -24,8 +24,9 @@ const BuiltinOp equal_op("equal");
 const BuiltinOp real_op("real");
 const BuiltinOp eig_op("eig");
 const BuiltinOp abs_op("abs");
-const BuiltinOp argmin_op("argmin");
-const BuiltinOp take_along_axis_op("take_along_axis");
+const BuiltinOp min_op("min");
+const BuiltinOp sum_op("sum");
+const BuiltinOp astype_op("astype");
 const BuiltinOp slice_op("slice");
 const BuiltinOp concat_op("concat");
 
@@ -260,8 +261,7 @@ void svd_gradient(GradientContext& ctx) {
   const Tensor v = adjoint(ctx, vh);
   const Tensor gu = ctx.grad(0) ? columns_of(ctx, ctx.grad(0), 0, count) : Tensor();
   const Tensor gv = ctx.grad(2) ? adjoint(ctx, part_of(ctx, ctx.grad(2), 2, 0, count)) : Tensor();
-  const Tensor squares =
-      ctx.multiply(gaps_of(ctx, s), ctx.add(as_rows(ctx, s), as_columns(ctx, s)));
+  const Tensor squares = ctx.multiply(gaps_of(ctx, s), ctx.add(as_rows(ctx, s), as_columns(ctx, s)));
   const Tensor inverse = gu || gv ? inverse_off_diagonal(ctx, squares) : Tensor();
   Tensor core = ctx.grad(1) ? in_diagonal(ctx, ctx.grad(1)) : Tensor();
   if (gu) {
@@ -309,13 +309,18 @@ void eig_gradient(GradientContext& ctx) {
 }
 
 /// The eigenvalues that come with the vectors may be in another order: each takes the gradient of the one
-/// that is next to it.
+/// that is nearest to it, the mean gradient of equal ones.
 void eigvals_gradient(GradientContext& ctx) {
+  if (ctx.grad().shape().back() == 0) return ctx.set(0, ctx.zeros(ctx.input_meta(0)));
   const std::vector<Tensor> parts = several(ctx, eig_op, ctx.input(0));
   const Tensor distance =
       ctx.call(abs_op, ctx.subtract(as_rows(ctx, parts[0]), as_columns(ctx, ctx.output())));
-  const Tensor same = ctx.call(argmin_op, distance, attributes_of(Dims{-2}, false));
-  const Tensor gw = ctx.call(take_along_axis_op, ctx.grad(), same, attributes_of(std::int64_t{-1}));
+  const Tensor least = ctx.call(min_op, distance, attributes_of(Dims{-2}, true));
+  const Tensor nearest =
+      ctx.call(astype_op, ctx.call(equal_op, distance, least), attributes_of(distance.dtype()));
+  const Tensor shares = ctx.divide(nearest, ctx.sum_keeping(nearest, Dims{-2}));
+  const Tensor gw = ctx.call(sum_op, ctx.multiply(as_columns(ctx, ctx.grad()), shares),
+                             attributes_of(Dims{-2}, false));
   ctx.set(0, eig_gradient_of(ctx, parts[0], parts[1], gw, {}));
 }
 

@@ -197,8 +197,7 @@ Tensor recurrence_from_behind(const GradientContext& ctx, Tensor factors, Tensor
     t = ctx.call(concat_op, parts, attributes_of(Dims{static_cast<std::int64_t>(axis)}));
     const std::int64_t left = open - reach;
     if (left > 0) {
-      factors =
-          ctx.multiply(part_of(ctx, factors, axis, 0, left), part_of(ctx, factors, axis, reach, left));
+      factors = ctx.multiply(part_of(ctx, factors, axis, 0, left), part_of(ctx, factors, axis, reach, left));
     }
   }
   return t;
