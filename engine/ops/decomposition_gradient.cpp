@@ -319,8 +319,8 @@ void eigvals_gradient(GradientContext& ctx) {
   const Tensor nearest =
       ctx.call(astype_op, ctx.call(equal_op, distance, least), attributes_of(distance.dtype()));
   const Tensor shares = ctx.divide(nearest, ctx.sum_keeping(nearest, Dims{-2}));
-  const Tensor gw = ctx.call(sum_op, ctx.multiply(as_columns(ctx, ctx.grad()), shares),
-                             attributes_of(Dims{-2}, false));
+  const Tensor gw =
+      ctx.call(sum_op, ctx.multiply(as_columns(ctx, ctx.grad()), shares), attributes_of(Dims{-2}, false));
   ctx.set(0, eig_gradient_of(ctx, parts[0], parts[1], gw, {}));
 }
 
