@@ -242,6 +242,7 @@ void register_solvers(OpRegistry& registry) {
           kSingular,
       "getrf, getrs");
   solve.inputs = {"x1", "x2"};
+  solve.saves_shapes = true;  // a right-hand side of one axis is a column
   solve.cost_ns = solve_cost_ns;
   solve.alias_mask = 2;
   registry.add(std::move(solve));

@@ -197,10 +197,13 @@ void copysign_gradient(GradientContext& ctx) {
   const Tensor turned = ctx.where(ctx.call(equal_op, x, none), none, ctx.divide(ctx.output(), x));
   ctx.set(0, ctx.multiply(ctx.grad(), turned));
 }
+/// 0 at the origin, where every direction meets.
 void atan2_gradient(GradientContext& ctx) {
   const Tensor a = ctx.input(0);
   const Tensor b = ctx.input(1);
-  const Tensor share = ctx.divide(ctx.grad(), ctx.add(square(ctx, a), square(ctx, b)));
+  const Tensor squares = ctx.add(square(ctx, a), square(ctx, b));
+  const Tensor none = ctx.number(0, squares);
+  const Tensor share = ctx.where(ctx.call(equal_op, squares, none), none, ctx.divide(ctx.grad(), squares));
   if (ctx.needs(0)) ctx.set(0, ctx.multiply(share, b));
   if (ctx.needs(1)) ctx.set(1, ctx.negative(ctx.multiply(share, a)));
 }
@@ -209,10 +212,12 @@ void hypot_gradient(GradientContext& ctx) {
     if (ctx.needs(i)) ctx.set(i, ctx.multiply(ctx.grad(), ctx.divide(ctx.input(i), ctx.output())));
   }
 }
+/// The share of an input in exp(a) + exp(b), from their difference: the result would round it away.
 void logaddexp_gradient(GradientContext& ctx) {
   for (std::size_t i : {0, 1}) {
     if (!ctx.needs(i)) continue;
-    ctx.set(i, ctx.multiply(ctx.grad(), ctx.call(exp_op, ctx.subtract(ctx.input(i), ctx.output()))));
+    const Tensor ahead = ctx.subtract(ctx.input(i), ctx.input(1 - i));
+    ctx.set(i, ctx.multiply(ctx.grad(), ctx.call(sigmoid_op, ahead)));
   }
 }
 
@@ -299,9 +304,7 @@ const Derivative kDerivatives[] = {
     {"copysign", copysign_gradient, {save_input(0, for_input(0)), save_output(0, for_input(0))}},
     {"atan2", atan2_gradient, kBoth},
     {"hypot", hypot_gradient, {save_input(0, for_input(0)), save_input(1, for_input(1)), save_output(0)}},
-    {"logaddexp",
-     logaddexp_gradient,
-     {save_input(0, for_input(0)), save_input(1, for_input(1)), save_output(0)}},
+    {"logaddexp", logaddexp_gradient, kBoth},
     {"where", where_gradient, {save_input(0)}},
     {"clip", clip_gradient, {save_input(0), save_input(1), save_input(2)}},
 };

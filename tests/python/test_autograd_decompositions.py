@@ -1,5 +1,5 @@
-# test_autograd_decompositions.py: derivatives of matrix decompositions and cumulative products, where they have
-# corners: undefined gradients of some outputs, zeros, phases that a function may not depend on.
+# test_autograd_decompositions.py: derivatives of matrix decompositions and cumulative products, where they
+# have corners: undefined gradients of some outputs, zeros, phases that a function may not depend on.
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,5 @@
-# test_autograd_determinism.py: the gradients of random graphs have the same bits for any number of workers and
-# devices, in all modes, and however long each kernel takes.
+# test_autograd_determinism.py: the gradients of random graphs have the same bits for any number of workers
+# and devices, in all modes, and however long each kernel takes.
 from __future__ import annotations
 
 import contextlib

@@ -84,6 +84,42 @@ def test_derivatives(name, dtype):
                 raise
 
 
+OF_SEVERAL = [name for name in DIFFERENTIABLE if any(len(each.inputs) > 1 for each in SAMPLES.get(name, []))]
+#: Their result has the dtype of the first input, and no imaginary part goes into a real one.
+ASSIGNMENTS = {"index_assign", "index_add", "slice_assign", "mask_assign", "mask_scatter"}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_derivatives_by_one_input_alone(name, dtype):
+    """The others may not have been saved."""
+    for sample in samples(name):
+        if dtype == "complex128" and not sample.complex_dtypes:
+            continue
+        for which in range(len(sample.inputs)):
+            inputs = [tw.asarray(each) for each in sample.arrays(dtype)]
+            inputs[which].requires_grad_()
+            assert gradcheck(sample.call(dtype), inputs)
+            assert gradgradcheck(sample.call(dtype), inputs)
+
+
+@pytest.mark.parametrize("first_is_complex", [False, True])
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_derivatives_of_real_beside_complex_inputs(name, first_is_complex):
+    for sample in samples(name):
+        if not sample.complex_dtypes or len(sample.inputs) == 1:
+            continue
+        real, other = sample.arrays("float64"), sample.arrays("complex128")
+        chosen = [other[i] if (i == 0) == first_is_complex else real[i] for i in range(len(real))]
+        leaves = [tw.asarray(each).requires_grad_() for each in chosen]
+        if name in ASSIGNMENTS and not first_is_complex:
+            with pytest.raises(_C.DTypeError):
+                sample.function(*leaves)
+            continue
+        assert gradcheck(sample.call("complex128"), leaves)
+        assert gradgradcheck(sample.call("complex128"), leaves)
+
+
 def gradients(function, arrays: list[np.ndarray], dtype: str) -> list[np.ndarray]:
     """Of a fixed weighted sum of the outputs, in wide dtypes."""
     leaves = [tw.astype(tw.asarray(each), dtype).requires_grad_() for each in arrays]
