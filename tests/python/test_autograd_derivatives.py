@@ -158,7 +158,7 @@ def test_norms_at_zero_pass_no_gradient(ord):
 
 
 @pytest.mark.parametrize("ord", [2, 3, 1.5, 0.5, -1, -2.5])
-def test_norms(ord):
+def test_vector_norms(ord):
     check(lambda x: tw.linalg.vector_norm(x, axis=1, ord=ord), values(2, 3))
     x = leaf([0.0, 0.5, 2.0])
     tw.linalg.vector_norm(x, ord=ord).backward()
