@@ -225,6 +225,11 @@ PyObject* get_attributes(PyObject* self, void*) {
   });
 }
 
+PyObject* get_is_differentiable(PyObject* self, void*) {
+  const Op* op = known(self);
+  return PyBool_FromLong(op != nullptr && op->is_differentiable());
+}
+
 PyMethodDef methods[] = {
     {"in_place", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(in_place)),
      METH_FASTCALL | METH_KEYWORDS,
@@ -237,6 +242,8 @@ PyGetSetDef properties[] = {
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"inputs", get_inputs, nullptr, "Names of the inputs.", nullptr},
     {"attributes", get_attributes, nullptr, "Names and defaults of the attributes.", nullptr},
+    {"is_differentiable", get_is_differentiable, nullptr,
+     "True for a built-in operation if a gradient may pass it.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMemberDef members[] = {

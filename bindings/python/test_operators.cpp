@@ -10,6 +10,9 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+
+#include <thalweg/gradient.h>
 
 namespace thalweg::python {
 
@@ -63,6 +66,30 @@ void sleep(const KernelContext& ctx) {
   copy_input(ctx);
 }
 
+/// The state of SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014),
+/// mixed.
+std::uint64_t mixed(std::uint64_t state) {
+  state += 0x9e3779b97f4a7c15;
+  state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
+  state = (state ^ (state >> 27)) * 0x94d049bb133111eb;
+  return state ^ (state >> 31);
+}
+
+/// The identity, after a time that the seed chooses.
+void jitter(const KernelContext& ctx) {
+  const auto seed = static_cast<std::uint64_t>(ctx.attributes().get<std::int64_t>(0));
+  const auto most = static_cast<std::uint64_t>(ctx.attributes().get<std::int64_t>(1));
+  if (most > 0) std::this_thread::sleep_for(std::chrono::microseconds(mixed(seed) % (most + 1)));
+  copy_input(ctx);
+}
+
+/// The gradient takes another time.
+void jitter_gradient(GradientContext& ctx) {
+  Attributes attributes = ctx.attributes();
+  attributes[0] = static_cast<std::int64_t>(mixed(std::uint64_t(attributes.get<std::int64_t>(0))) >> 1);
+  ctx.set(0, ctx.engine().apply(ctx.op(), {&ctx.grad()}, std::move(attributes), ctx.site()));
+}
+
 Op test_op(std::string name, std::vector<AttrSpec> attributes) {
   Op op;
   op.name = std::move(name);
@@ -87,6 +114,10 @@ void register_test_operators(Engine& engine) {
   engine.register_operator(test_op("test_gate", {{"gate", AttrKind::integer, {}, true}}), pass_gate);
   engine.register_operator(test_op("test_sleep", {{"milliseconds", AttrKind::integer, std::int64_t{10}}}),
                            sleep);
+  Op op = test_op("test_jitter", {{"seed", AttrKind::integer, {}, true},
+                                  {"most_microseconds", AttrKind::integer, std::int64_t{200}}});
+  op.gradient = jitter_gradient;
+  engine.register_operator(std::move(op), jitter);
 }
 
 void add_testing(py::module_& module) {

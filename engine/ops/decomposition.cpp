@@ -242,6 +242,7 @@ void register_solvers(OpRegistry& registry) {
           kSingular,
       "getrf, getrs");
   solve.inputs = {"x1", "x2"};
+  solve.saves_shapes = true;  // a right-hand side of one axis is a column
   solve.cost_ns = solve_cost_ns;
   solve.alias_mask = 2;
   solve.saves_shapes = true;
@@ -252,7 +253,8 @@ void register_solvers(OpRegistry& registry) {
       std::string(
           "Matrices Q with orthonormal columns and upper triangular R with x = Q R, for the matrices in "
           "the last two axes of x.\n\nmode: 'reduced' gives Q min(M, N) columns, 'complete' gives it M "
-          "(both for M x N matrices). The diagonal of R is real, of any sign.") +
+          "(both for M x N matrices). The diagonal of R is real, of any sign. The derivative needs M "
+          "independent rows or N independent columns; that of 'complete' needs M <= N.") +
           kErrors + " Raises ValueError for another mode.",
       "geqrf, orgqr");
   qr.attributes = {{"mode", AttrKind::string, std::string("reduced")}};
@@ -267,7 +269,9 @@ void register_spectra(OpRegistry& registry) {
           "The singular value decomposition x = U diag(S) Vh of the matrices in the last two axes of x.\n\n"
           "S has min(M, N) values of M x N matrices, in descending order and the real dtype of x's "
           "precision. U is M x M and Vh N x N; without full_matrices they have min(M, N) columns and "
-          "rows.") +
+          "rows. The derivative is that of functions of the vectors that depend neither on their signs or "
+          "phases nor on columns of U and rows of Vh beyond min(M, N); it needs singular values that "
+          "differ.") +
           kErrors + kConverges,
       "gesdd, or gesvd where that does not converge");
   svd.attributes = {{"full_matrices", AttrKind::boolean, true}};
@@ -283,7 +287,8 @@ void register_spectra(OpRegistry& registry) {
       std::string(
           "Eigenvalues and eigenvectors of Hermitian matrices in the last two axes of x.\n\nOnly the lower "
           "triangle of x is read. The eigenvalues are in ascending order, in the real dtype of x's "
-          "precision; the eigenvectors are orthonormal columns.") +
+          "precision; the eigenvectors are orthonormal columns. The derivative is that of functions that "
+          "do not depend on their signs or phases; it needs eigenvalues that differ.") +
           kSquareErrors + kConverges,
       "syevd, heevd");
   eigh.outputs = 2;
@@ -300,7 +305,8 @@ void register_spectra(OpRegistry& registry) {
       std::string(
           "Eigenvalues and eigenvectors of the matrices in the last two axes of x.\n\nBoth are complex, of "
           "x's precision. The eigenvalues are in no particular order; the eigenvectors are columns of "
-          "length 1.") +
+          "length 1. The derivative is that of functions that do not depend on their phases; it needs "
+          "eigenvalues that differ.") +
           kSquareErrors + kConverges,
       "geev");
   eig.outputs = 2;

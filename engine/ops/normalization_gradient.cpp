@@ -9,20 +9,27 @@ const BuiltinOp mean_op("mean");
 const BuiltinOp var_op("var");
 const BuiltinOp sqrt_op("sqrt");
 const BuiltinOp square_op("square");
+const BuiltinOp astype_op("astype");
+
+/// x in float32 if it is half: what backward casts the gradient to, it rounds once, as the kernels do.
+Tensor widened(const GradientContext& ctx, const Tensor& x) {
+  return is_half(x.dtype()) ? ctx.call(astype_op, x, attributes_of(DType::float32)) : x;
+}
 
 Dims axis_of(const GradientContext& ctx) {
   return {normalize_axis(ctx.op().name, ctx.attributes().get<std::int64_t>(0), ctx.grad().rank())};
 }
 
 void softmax_gradient(GradientContext& ctx) {
-  const Tensor y = ctx.output();
-  const Tensor weighted = ctx.multiply(ctx.grad(), y);
+  const Tensor y = widened(ctx, ctx.output());
+  const Tensor weighted = ctx.multiply(widened(ctx, ctx.grad()), y);
   ctx.set(0, ctx.subtract(weighted, ctx.multiply(y, ctx.sum_keeping(weighted, axis_of(ctx)))));
 }
 
 void log_softmax_gradient(GradientContext& ctx) {
-  const Tensor total = ctx.sum_keeping(ctx.grad(), axis_of(ctx));
-  ctx.set(0, ctx.subtract(ctx.grad(), ctx.multiply(ctx.call(exp_op, ctx.output()), total)));
+  const Tensor g = widened(ctx, ctx.grad());
+  const Tensor total = ctx.sum_keeping(g, axis_of(ctx));
+  ctx.set(0, ctx.subtract(g, ctx.multiply(ctx.call(exp_op, widened(ctx, ctx.output())), total)));
 }
 
 /// The last axes, counted from the end.
@@ -39,7 +46,7 @@ Tensor mean_keeping(const GradientContext& ctx, const Tensor& x) {
 /// The gradients of x (normalised: `unit`, by the factor `inverse`) and the parameters. What a norm takes out
 /// of x, the part along `unit` and with `centred` the mean, it takes out of the gradient too.
 void norm_gradient(GradientContext& ctx, const Tensor& unit, const Tensor& inverse, bool centred) {
-  const Tensor& g = ctx.grad();
+  const Tensor g = widened(ctx, ctx.grad());
   if (ctx.needs(0)) {
     const Tensor scaled = ctx.input_count() > 1 ? ctx.multiply(g, ctx.input(1)) : g;
     Tensor rest = ctx.subtract(scaled, ctx.multiply(unit, mean_keeping(ctx, ctx.multiply(scaled, unit))));
@@ -57,14 +64,14 @@ Tensor inverse_root(const GradientContext& ctx, const Tensor& x) {
 
 void layer_norm_gradient(GradientContext& ctx) {
   if (!ctx.needs(0) && !ctx.needs(1)) return ctx.set(2, ctx.grad());
-  const Tensor x = ctx.input(0);
+  const Tensor x = widened(ctx, ctx.input(0));
   const Tensor inverse = inverse_root(ctx, ctx.call(var_op, x, attributes_of(norm_axes(ctx), true)));
   const Tensor unit = ctx.multiply(ctx.subtract(x, mean_keeping(ctx, x)), inverse);
   norm_gradient(ctx, unit, inverse, true);
 }
 
 void rms_norm_gradient(GradientContext& ctx) {
-  const Tensor x = ctx.input(0);
+  const Tensor x = widened(ctx, ctx.input(0));
   const Tensor inverse = inverse_root(ctx, mean_keeping(ctx, ctx.call(square_op, x)));
   norm_gradient(ctx, ctx.multiply(x, inverse), inverse, false);
 }

@@ -21,6 +21,7 @@ const BuiltinOp arange_op("arange");
 const BuiltinOp flip_op("flip");
 const BuiltinOp slice_op("slice");
 const BuiltinOp permute_dims_op("permute_dims");
+const BuiltinOp concat_op("concat");
 
 /// The axes that the reduction went over, from the front.
 Dims reduced_axes(const GradientContext& ctx) {
@@ -91,12 +92,14 @@ void std_gradient(GradientContext& ctx) {
   ctx.set(0, ctx.multiply(deviation(ctx), ctx.where(ctx.call(equal_op, y, none), none, share)));
 }
 
-/// All but the last (or first) element along the last axis.
-Tensor without_one(const GradientContext& ctx, const Tensor& x, std::int64_t start) {
-  Dims starts(x.shape().size(), 0);
+/// `count` elements along `axis` from `start` on.
+Tensor part_of(const GradientContext& ctx, const Tensor& x, std::size_t axis, std::int64_t start,
+               std::int64_t count) {
   Dims sizes = x.shape();
-  starts.back() = start;
-  --sizes.back();
+  if (sizes[axis] == count) return x;
+  Dims starts(sizes.size(), 0);
+  starts[axis] = start;
+  sizes[axis] = count;
   return ctx.call(slice_op, x, attributes_of(starts, Dims(sizes.size(), 1), sizes));
 }
 
@@ -104,10 +107,11 @@ Tensor flipped(const GradientContext& ctx, const Tensor& x, std::int64_t axis) {
   return ctx.call(flip_op, x, attributes_of(Dims{axis}));
 }
 
-/// For each element along the last axis the product of those before it.
-Tensor product_before(const GradientContext& ctx, const Tensor& x) {
-  const Tensor all = ctx.call(cumulative_prod_op, x, attributes_of(std::int64_t{-1}, x.dtype(), true));
-  return without_one(ctx, all, 0);
+/// For each element along `axis` the product of those before it, in `dtype`.
+Tensor product_before(const GradientContext& ctx, const Tensor& x, std::size_t axis, DType dtype) {
+  const Tensor all =
+      ctx.call(cumulative_prod_op, x, attributes_of(static_cast<std::int64_t>(axis), dtype, true));
+  return part_of(ctx, all, axis, 0, x.shape()[axis]);
 }
 
 /// For each element along the last axis the product of the others, so that zeros are no harm: those before
@@ -115,8 +119,9 @@ Tensor product_before(const GradientContext& ctx, const Tensor& x) {
 /// place, as they have derivatives themselves.
 Tensor product_of_others(const GradientContext& ctx, const Tensor& x) {
   if (!is_grad_enabled()) {
-    const Tensor behind = flipped(ctx, product_before(ctx, flipped(ctx, x, -1)), -1);
-    return ctx.multiply(product_before(ctx, x), behind);
+    const std::size_t last = x.shape().size() - 1;
+    const Tensor behind = flipped(ctx, product_before(ctx, flipped(ctx, x, -1), last, x.dtype()), -1);
+    return ctx.multiply(product_before(ctx, x, last, x.dtype()), behind);
   }
   const std::int64_t count = x.shape().back();
   Shape rows = x.shape();
@@ -158,22 +163,63 @@ void prod_gradient(GradientContext& ctx) {
   ctx.set(0, gradient);
 }
 
+/// The axis of a scan.
+std::size_t scanned_axis(const GradientContext& ctx) {
+  const std::int64_t axis = ctx.attributes().get<std::int64_t>(0);
+  return static_cast<std::size_t>(normalize_axis(ctx.op().name, axis, ctx.grad().rank()));
+}
+
+/// The gradient of a scan, without that of an initial element in front.
+Tensor scanned_grad(const GradientContext& ctx, std::size_t axis) {
+  const std::int64_t length = ctx.input_shape(0)[axis];
+  return part_of(ctx, ctx.grad(), axis, ctx.grad().shape()[axis] - length, length);
+}
+
 /// Each element is in its own sum and all behind it.
 void cumulative_sum_gradient(GradientContext& ctx) {
-  const std::int64_t axis = ctx.attributes().get<std::int64_t>(0);
-  Tensor g = ctx.grad();
-  if (g.shape() != ctx.input_shape(0)) {  // a 0 in front
-    const auto at = static_cast<std::size_t>(normalize_axis(ctx.op().name, axis, g.rank()));
-    Dims starts(g.shape().size(), 0);
-    starts[at] = 1;
-    g = ctx.call(slice_op, g, attributes_of(starts, Dims(starts.size(), 1), ctx.input_shape(0)));
-  }
+  const std::size_t at = scanned_axis(ctx);
+  const auto axis = static_cast<std::int64_t>(at);
+  const Tensor g = scanned_grad(ctx, at);
   const Tensor sums = ctx.call(cumulative_sum_op, flipped(ctx, g, axis), attributes_of(axis, g.dtype()));
   ctx.set(0, flipped(ctx, sums, axis));
 }
 
+/// The t with t[i] = g[i] + factors[i] * t[i + 1] along `axis`, which has one factor less than gradients. By
+/// doubling (Kogge and Stone, A parallel algorithm for the efficient solution of a general class of
+/// recurrence equations, 1973): after the step of `reach` each t has the terms of 2 * reach gradients.
+Tensor recurrence_from_behind(const GradientContext& ctx, Tensor factors, Tensor t, std::size_t axis) {
+  const std::int64_t length = t.shape()[axis];
+  for (std::int64_t reach = 1; reach < length; reach *= 2) {
+    const std::int64_t open = length - reach;  // those behind have all their terms
+    const Tensor more = ctx.multiply(factors, part_of(ctx, t, axis, reach, open));
+    const Tensor parts[] = {ctx.add(part_of(ctx, t, axis, 0, open), more),
+                            part_of(ctx, t, axis, open, reach)};
+    t = ctx.call(concat_op, parts, attributes_of(Dims{static_cast<std::int64_t>(axis)}));
+    const std::int64_t left = open - reach;
+    if (left > 0) {
+      factors = ctx.multiply(part_of(ctx, factors, axis, 0, left), part_of(ctx, factors, axis, reach, left));
+    }
+  }
+  return t;
+}
+
+/// Element i goes with the product of those before it into the products g[i] + x[i + 1] (g[i + 1] + …): no
+/// division, so that zeros are no harm, and derivatives of any order.
+void cumulative_prod_gradient(GradientContext& ctx) {
+  const std::size_t axis = scanned_axis(ctx);
+  const Tensor g = scanned_grad(ctx, axis);
+  const std::int64_t length = g.shape()[axis];
+  if (length < 2) return ctx.set(0, g);
+  Tensor x = ctx.input(0);
+  if (x.dtype() != g.dtype()) x = ctx.call(astype_op, x, attributes_of(g.dtype()));
+  const Tensor before = ctx.conj(product_before(ctx, x, axis, g.dtype()));
+  const Tensor factors = ctx.conj(part_of(ctx, x, axis, 1, length - 1));
+  ctx.set(0, ctx.multiply(before, recurrence_from_behind(ctx, factors, g, axis)));
+}
+
 const Derivative kDerivatives[] = {
     {"cumulative_sum", cumulative_sum_gradient},
+    {"cumulative_prod", cumulative_prod_gradient, {save_input(0)}},
     {"sum", sum_gradient},
     {"mean", mean_gradient},
     {"prod", prod_gradient, {save_input(0)}},

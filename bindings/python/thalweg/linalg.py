@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from thalweg import _C
@@ -33,6 +34,7 @@ _eig = op("eig")
 _eigh = op("eigh")
 _eigvals = op("eigvals")
 _eigvalsh = op("eigvalsh")
+_equal = op("equal")
 _expand_dims = op("expand_dims")
 _eye = op("eye")
 _greater = op("greater")
@@ -435,22 +437,22 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
         return _extremum("vector_norm", sizes, axis, keepdims, largest=ord > 0)
     if ord == 1:
         return _sum(sizes, axis=axis, keepdims=keepdims)
-    powers = _power(sizes, float(ord))
-    return _power(_sum(powers, axis=axis, keepdims=keepdims), 1 / ord)
-
-
-def _power(x: Tensor, exponent: float) -> Tensor:
-    """x**exponent of sizes, of which 0 passes the gradient 0 on: the norm's there, whose slope has none."""
-    if not x.requires_grad:
-        return _pow(x, exponent)
-    zero = x == 0
-    return _where(zero, 0 if exponent > 0 else math.inf, _pow(_where(zero, 1, x), exponent))
+    powers = _flat_at(0, lambda each: _pow(each, float(ord)), sizes) if ord < 1 else _pow(sizes, float(ord))
+    total = _sum(powers, axis=axis, keepdims=keepdims)
+    return _flat_at(0 if ord > 0 else math.inf, lambda each: _pow(each, 1 / ord), total)
 
 
 def _euclidean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     sizes = _abs(x) if x.dtype.kind == "complex floating" else x
-    squares = _sum(_multiply(sizes, sizes), axis=axis, keepdims=keepdims)
-    return _power(squares, 0.5) if squares.requires_grad else _sqrt(squares)
+    return _flat_at(0, _sqrt, _sum(_multiply(sizes, sizes), axis=axis, keepdims=keepdims))
+
+
+def _flat_at(corner: float, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """function(x) with the derivative 0 where x is `corner`: norms have none there, and PyTorch's take 0."""
+    if not x.requires_grad:
+        return function(x)
+    there = _equal(x, corner)
+    return _where(there, function(x.detach()), function(_where(there, 1, x)))
 
 
 def _extremum(name: str, sizes: Tensor, axis: Axis, keepdims: bool, *, largest: bool) -> Tensor:

@@ -64,22 +64,19 @@ def _differences(
     def slope(at: int, step: complex) -> list[Any]:
         ends = []
         for sign in (1, -1):
-            shifted = np.array(base)
+            shifted = np.array(base, order="C")  # so that reshape is a view
             shifted.reshape(-1)[at] += sign * step
             ends.append(values(shifted))
         return [(high - low) / (2 * eps) for high, low in zip(*ends, strict=True)]
 
-    real = [slope(at, eps) for at in range(base.size)]
-    is_complex = np.iscomplexobj(base)
-    imag = [slope(at, eps * 1j) for at in range(base.size)] if is_complex else None
-    count = len(values(base))
-    found = []
-    for output in range(count):
-        parts = [np.array([row[output] for row in rows]) if rows else None for rows in (real, imag)]
-        if parts[0] is None:
-            parts[0] = np.zeros((0, 0))
-        found.append((parts[0], parts[1] if parts[1] is not None else np.zeros_like(parts[0])))
-    return found
+    sizes = [each.size for each in values(base)]
+    steps = [eps, eps * 1j] if np.iscomplexobj(base) else [eps]
+    found = [[np.zeros((base.size, size), dtype=complex) for _ in range(2)] for size in sizes]
+    for part, step in enumerate(steps):
+        for at in range(base.size):
+            for output, moved in enumerate(slope(at, step)):
+                found[output][part][at] = moved
+    return [(real, imag) for real, imag in found]
 
 
 def gradcheck(
