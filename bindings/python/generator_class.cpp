@@ -55,7 +55,8 @@ tensor([0.7502, 0.0857, 0.7953])
       "manual_seed",
       [](std::shared_ptr<Generator> self, py::handle seed) {
         if (PyLong_Check(seed.ptr()) == 0) {
-          throw DTypeError(std::string("manual_seed: seed must be an int, not ") + Py_TYPE(seed.ptr())->tp_name);
+          throw DTypeError(std::string("manual_seed: seed must be an int, not ") +
+                           Py_TYPE(seed.ptr())->tp_name);
         }
         self->set(to_bits(py::reinterpret_borrow<py::int_>(seed)), 0);
         return self;

@@ -114,7 +114,8 @@ constexpr Row kUnary[] = {
     {"gelu", Domain::floating, Complex::no, Result::same, 3.0f,
      "x times the probability that a standard normal variable is below x.",
      "Its limit, -0.0, at minus infinity."},
-    {"relu", Domain::numeric, Complex::no, Result::same, 0.3f, "x where it is above 0, else 0.", "NaN stays."},
+    {"relu", Domain::numeric, Complex::no, Result::same, 0.3f, "x where it is above 0, else 0.",
+     "NaN stays."},
 };
 
 constexpr Row kBinary[] = {
@@ -170,10 +171,10 @@ constexpr Row kBinary[] = {
      "x2 is tanh's result."},
     {"sigmoid_gradient", Domain::floating, Complex::no, Result::same, 0.4f, "x1 * x2 * (1 - x2).",
      "x2 is sigmoid's result."},
-    {"silu_gradient", Domain::floating, Complex::no, Result::same, 2.5f, "x1 times the derivative of silu at x2.",
-     ""},
-    {"gelu_gradient", Domain::floating, Complex::no, Result::same, 3.5f, "x1 times the derivative of gelu at x2.",
-     ""},
+    {"silu_gradient", Domain::floating, Complex::no, Result::same, 2.5f,
+     "x1 times the derivative of silu at x2.", ""},
+    {"gelu_gradient", Domain::floating, Complex::no, Result::same, 3.5f,
+     "x1 times the derivative of gelu at x2.", ""},
 };
 
 constexpr Row kCompare[] = {

@@ -162,8 +162,8 @@ void silu_gradient_gradient(GradientContext& ctx) {
 void gelu_gradient_gradient(GradientContext& ctx) {
   slope_gradient(ctx, gelu_gradient_op, [](const GradientContext& c, const Tensor& x) {
     const Tensor squares = square(c, x);
-    const Tensor bell = c.scale(c.call(exp_op, c.scale(squares, -0.5)),
-                                std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
+    const Tensor bell =
+        c.scale(c.call(exp_op, c.scale(squares, -0.5)), std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
     return c.multiply(from(c, 2, squares), bell);
   });
 }

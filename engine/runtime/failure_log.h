@@ -36,12 +36,12 @@ class FailureLog {
     failures_.push_back(failure);
   }
 
-  /// Throws the oldest unreported failure of the operators with an id below `before`, if there is one, with the
-  /// texts of the others behind it. An exception that is not ours has no place for them: they stay.
+  /// Throws the oldest unreported failure of the operators with an id below `before`, if there is one, with
+  /// the texts of the others behind it. An exception that is not ours has no place for them: they stay.
   void raise_before(std::uint64_t before);
 
-  /// The unreported failures of operators with an id below `before`, oldest first (references); `others` counts
-  /// those that were not kept.
+  /// The unreported failures of operators with an id below `before`, oldest first (references); `others`
+  /// counts those that were not kept.
   std::vector<Failure*> take_before(std::uint64_t before, std::uint64_t& others) {
     std::lock_guard guard(lock_);
     drop_reported();

@@ -48,7 +48,8 @@ struct DoubleGeluGradient {
     const Doubles most = Lanes::splat(60);  // infinity times 0 would be nan
     const Doubles above = x < -most ? -most : x;
     const Doubles bounded = above > most ? most : above;
-    const Doubles below = Lanes::splat(0.5) * THALWEG_SLEEF_F64(erfc, u15)(bounded * Lanes::splat(-0.70710678118654752));
+    const Doubles below =
+        Lanes::splat(0.5) * THALWEG_SLEEF_F64(erfc, u15)(bounded * Lanes::splat(-0.70710678118654752));
     const Doubles bell = DoubleExp::apply(bounded * bounded * Lanes::splat(-0.5));
     return g * (below + bounded * bell * Lanes::splat(0.3989422804014327));
   }

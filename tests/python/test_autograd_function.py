@@ -63,6 +63,21 @@ def test_function_without_a_gradient_to_record():
         assert not Scaled.apply(leaf([1.0]), 5, leaf([1.0])).requires_grad
 
 
+@pytest.mark.parametrize("other", [3, "x", [1.0]], ids=str)
+def test_only_tensors_are_saved(other):
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, other)
+            return x * 2
+
+    with pytest.raises(tw.DTypeError, match="^save_for_backward: argument 1 is (int|str|list), not a Tensor"):
+        Wrong.apply(leaf([1.0]))
+    for function in (_C.alias, lambda x: _C.reinterpret(x, tw.int32)):
+        with pytest.raises(tw.DTypeError, match="expected a Tensor, not (int|str|list)"):
+            function(other)
+
+
 def test_saved_tensors_after_free():
     x, y = leaf([1.0]), leaf([2.0])
     z = Scaled.apply(x, 5, y)

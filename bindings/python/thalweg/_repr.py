@@ -54,7 +54,9 @@ def set_printoptions(
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     checked = {name: _option(name, value) for name, value in given.items() if value is not None}
     if sci_mode is not None and not isinstance(sci_mode, bool):
-        raise _C.DTypeError(f"set_printoptions: sci_mode must be a bool or None, not {type(sci_mode).__name__}")
+        raise _C.DTypeError(
+            f"set_printoptions: sci_mode must be a bool or None, not {type(sci_mode).__name__}"
+        )
     _options.update(checked)
     _options["sci_mode"] = sci_mode
 

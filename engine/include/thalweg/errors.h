@@ -17,14 +17,15 @@ class Error : public std::runtime_error {
   }
 };
 
-#define THALWEG_DEFINE_ERROR(Name, python_type)                                                            \
-  /** Becomes thalweg.Name, a subclass of Python's python_type. */                                         \
-  class Name : public Error {                                                                              \
-   public:                                                                                                 \
-    explicit Name(const std::string& text) : Error(text) {}                                                \
-    [[noreturn]] void rethrow_with(const std::string& before, const std::string& after = {}) const override { \
-      throw Name(before + what() + after);                                                                 \
-    }                                                                                                      \
+#define THALWEG_DEFINE_ERROR(Name, python_type)                                    \
+  /** Becomes thalweg.Name, a subclass of Python's python_type. */                 \
+  class Name : public Error {                                                      \
+   public:                                                                         \
+    explicit Name(const std::string& text) : Error(text) {}                        \
+    [[noreturn]] void rethrow_with(const std::string& before,                      \
+                                   const std::string& after = {}) const override { \
+      throw Name(before + what() + after);                                         \
+    }                                                                              \
   };
 
 THALWEG_DEFINE_ERROR(ShapeError, ValueError)

@@ -33,8 +33,8 @@ class FunctionContext:
         for i, each in enumerate(tensors):
             if not isinstance(each, Tensor | None):
                 raise _C.DTypeError(
-                    f"save_for_backward: argument {i} is {type(each).__name__}, not a Tensor; keep other values "
-                    "as attributes of ctx"
+                    f"save_for_backward: argument {i} is {type(each).__name__}, not a Tensor; keep other "
+                    "values as attributes of ctx"
                 )
         self._to_save = tensors
 
