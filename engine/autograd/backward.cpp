@@ -26,6 +26,8 @@ void run_node_hooks(const HookList& list, TensorList& gradients, std::span<const
   }
 }
 
+thread_local constinit BackwardTask* running = nullptr;
+
 bool any_defined(const TensorList& gradients) noexcept {
   return std::any_of(gradients.begin(), gradients.end(), [](const Tensor& each) { return bool(each); });
 }
@@ -137,7 +139,20 @@ std::uint32_t BackwardTask::pop() {
   return state;
 }
 
+BackwardTask* BackwardTask::current() noexcept { return running; }
+
+bool BackwardTask::reaches(const Node& node) const noexcept {
+  const std::uint32_t index = find(node);
+  return index != kNone && states_[index].is_visited();
+}
+
 void BackwardTask::run(TensorList gradients, bool keep_saved) {
+  struct Running {
+    explicit Running(BackwardTask* task) noexcept : outer(std::exchange(running, task)) {}
+    ~Running() { running = outer; }
+    BackwardTask* const outer;
+  };
+  const Running mark(this);
   if (chosen_) choose_nodes();
   if (!states_[0].is_visited()) return;
   states_[0].gradients = std::move(gradients);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +25,13 @@ class BackwardTask {
   void capture(const Edge& edge);
   /// A node that is to run itself (an accumulation).
   void target(const Node& node);
+
+  /// The innermost task that runs on this thread, or null.
+  static BackwardTask* current() noexcept;
+  /// True if `node` gets a gradient.
+  bool reaches(const Node& node) const noexcept;
+  /// What the host keeps as long as the task lives.
+  std::shared_ptr<void> host_state;
 
   /// Runs all, starting with `gradients` of the root's outputs.
   void run(TensorList gradients, bool keep_saved);

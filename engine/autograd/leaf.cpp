@@ -170,6 +170,25 @@ std::shared_ptr<HookList> add_post_accumulate_hook(const Tensor& tensor, std::sh
   return meta.state()->post_hooks;
 }
 
+void set_host_leaf(const Tensor& leaf, std::shared_ptr<void> object) {
+  const std::shared_ptr<GradState>& state = leaf.autograd()->state();
+  std::lock_guard guard(state->lock);
+  std::swap(state->host, object);
+}
+
+std::shared_ptr<void> host_leaf(const Node& node) {
+  if (!node.is_accumulation()) return nullptr;
+  const GradState& state = static_cast<const AccumulateGrad&>(node).state();
+  std::lock_guard guard(state.lock);
+  return state.meta == nullptr ? nullptr : state.host;
+}
+
+bool accumulates_into(const Node& node, const Tensor& tensor) noexcept {
+  if (!node.is_accumulation() || tensor.autograd() == nullptr) return false;
+  const auto* const state = tensor.autograd()->state_if_any();
+  return state != nullptr && state->get() == &static_cast<const AccumulateGrad&>(node).state();
+}
+
 // --- in-place forms
 // ---------------------------------------------------------------------------------------
 

@@ -84,6 +84,13 @@ std::shared_ptr<HookList> add_tensor_hook(const Tensor& tensor, std::shared_ptr<
 /// for other tensors.
 std::shared_ptr<HookList> add_post_accumulate_hook(const Tensor& tensor, std::shared_ptr<Hook> hook);
 
+/// Remembers the host's own reference on the object of a leaf, which `host_leaf` gives for its accumulation.
+void set_host_leaf(const Tensor& leaf, std::shared_ptr<void> object);
+/// Null for other nodes, once the leaf is gone, and for leaves that the host made no object of.
+std::shared_ptr<void> host_leaf(const Node& node);
+/// True if `tensor` is the leaf whose gradient `node` adds up.
+bool accumulates_into(const Node& node, const Tensor& tensor) noexcept;
+
 /// For the host's garbage collector: shows the host objects that this handle alone keeps alive, through nodes
 /// that nothing else refers to.
 int visit_host(const Tensor& tensor, VisitHost visit, void* argument);
@@ -104,10 +111,20 @@ struct BackwardOptions {
 /// shape.
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, BackwardOptions options = {},
               std::span<const Tensor> inputs = {});
+/// As above, from and to edges. Gradients are added into `inputs` and into the leaves at `input_edges`; an
+/// operator's node there runs, and adds up nothing. Neither: into all leaves.
+void backward(std::span<const Edge> roots, std::span<const Tensor> gradients, Engine& engine,
+              BackwardOptions options, std::span<const Tensor> inputs, std::span<const Edge> input_edges);
 /// The gradients of `roots` with respect to `inputs`; empty ones where they do not depend on them.
 std::vector<Tensor> gradients_of(std::span<const Edge> roots, std::span<const Tensor> gradients,
                                  std::span<const Edge> inputs, Engine& engine, BackwardOptions options = {});
 /// The nodes that backward from these roots would run, in order.
+std::vector<NodePtr> execution_order(std::span<const Edge> roots);
 std::vector<NodePtr> execution_order(std::span<const Tensor> roots);
+
+/// What the host keeps with the innermost backward of this thread, and loses with it; null outside of one.
+std::shared_ptr<void>* backward_state() noexcept;
+/// True if the innermost backward of this thread has a gradient for `node`, now or later.
+bool backward_reaches(const Node& node) noexcept;
 
 }  // namespace thalweg

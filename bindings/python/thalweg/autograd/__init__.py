@@ -8,6 +8,7 @@ way (numpy(), item(), shapes that depend on values) ends the graph there.
 
 from __future__ import annotations
 
+from thalweg.autograd import graph
 from thalweg.autograd._backward import backward, execution_order, grad
 from thalweg.autograd._function import Function, once_differentiable
 from thalweg.autograd._function import FunctionContext as FunctionContext
@@ -31,6 +32,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "hessian",
     "inference_mode",
     "is_grad_enabled",
