@@ -336,6 +336,7 @@ NodePtr node_of(PyObject* object) {
 }
 
 void add_autograd_functions(py::module_& module);  // autograd_functions.cpp
+void add_saved_hooks(py::module_& module);         // saved_hooks.cpp
 
 void add_autograd(py::module_& module) {
   add_node_type(module);
@@ -349,6 +350,7 @@ void add_autograd(py::module_& module) {
         return false;
       });
   add_autograd_functions(module);
+  add_saved_hooks(module);
   add_function_node(module);
 }
 

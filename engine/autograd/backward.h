@@ -75,11 +75,13 @@ class BackwardTask {
   void evaluate(std::uint32_t index, bool keep_saved);
   void keep_captured(const State& state, const TensorList& gradients);
   void deliver(Node& from, TensorList& results);
+  void evaluate_watched(std::uint32_t index, bool keep_saved);
   bool wants(const Edge& edge) const noexcept;
 
   std::vector<State> states_;
   std::unordered_map<const Node*, std::uint32_t> shared_;  // nodes that another task walks over first
   bool chosen_ = false;                                    // only some nodes run
+  const AnomalyMode anomaly_ = anomaly_mode();
   std::vector<Ready> ready_;
   std::uint64_t arrivals_ = 0;
   std::vector<Capture> captures_;

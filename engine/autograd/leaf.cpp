@@ -1,4 +1,4 @@
-// leaf.cpp: the modes of a thread, tensors that require gradients, and the gradients they keep.
+// leaf.cpp: tensors that require gradients, and the gradients they keep.
 #include <string>
 #include <utility>
 
@@ -12,12 +12,6 @@
 namespace thalweg {
 
 namespace {
-
-struct Modes {
-  bool grad = true;
-  bool inference = false;
-};
-thread_local constinit Modes modes;
 
 AutogradMeta& meta_for(const char* what, const Tensor& tensor) {
   if (tensor.requires_grad()) return *tensor.autograd();
@@ -40,11 +34,6 @@ class RetainGrad final : public Hook {
 };
 
 }  // namespace
-
-bool is_grad_enabled() noexcept { return modes.grad && !modes.inference; }
-bool set_grad_enabled(bool enabled) noexcept { return std::exchange(modes.grad, enabled); }
-bool is_inference_mode() noexcept { return modes.inference; }
-bool set_inference_mode(bool enabled) noexcept { return std::exchange(modes.inference, enabled); }
 
 bool Tensor::requires_grad() const noexcept {
   return autograd_ != nullptr && thalweg::requires_grad(autograd_);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <thalweg/node.h>
@@ -33,6 +35,53 @@ class GradMode {
  private:
   bool before_;
 };
+
+/// What backward does to find where things went wrong.
+struct AnomalyMode {
+  bool enabled = false;
+  /// Gradients with NaN fail, naming the node and its place.
+  bool check_nan = true;
+};
+AnomalyMode anomaly_mode() noexcept;
+/// Returns what it was.
+AnomalyMode set_anomaly_mode(AnomalyMode mode) noexcept;
+
+/// The node at which the last backward of this thread in anomaly mode ended with an exception.
+struct FailedNode {
+  std::string name;
+  SiteId site = 0;
+};
+/// Empty if there was none since the last call.
+std::optional<FailedNode> take_failed_node() noexcept;
+
+// --- saved values ---
+
+/// What stands for a value that an operator saved for its derivative.
+class PackedValue {
+ public:
+  PackedValue() = default;
+  PackedValue(const PackedValue&) = delete;
+  PackedValue& operator=(const PackedValue&) = delete;
+  virtual ~PackedValue() = default;
+  /// The value. Called by each backward that reads it; may issue operators, read values and throw.
+  virtual Tensor unpack() = 0;
+  virtual int visit_host(VisitHost, void*) { return 0; }
+};
+
+/// Packs what the operators of a thread save, as soon as they were issued.
+class SavedTensorsHooks {
+ public:
+  SavedTensorsHooks() = default;
+  SavedTensorsHooks(const SavedTensorsHooks&) = delete;
+  SavedTensorsHooks& operator=(const SavedTensorsHooks&) = delete;
+  virtual ~SavedTensorsHooks() = default;
+  /// May throw: the error is raised where the operator was called. Nothing is recorded meanwhile.
+  virtual std::unique_ptr<PackedValue> pack(const Tensor& value) = 0;
+};
+/// Those of this thread, null if there are none.
+SavedTensorsHooks* saved_tensors_hooks() noexcept;
+/// Returns those before; the caller keeps `hooks` alive.
+SavedTensorsHooks* set_saved_tensors_hooks(SavedTensorsHooks* hooks) noexcept;
 
 // --- tensors ---
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._typing import Any, Tensor
+from thalweg.autograd._anomaly import noting_places
 from thalweg.autograd._edges import GradientEdge
 
 Place = Tensor | GradientEdge
@@ -50,7 +51,7 @@ def backward(
     roots = _listed(tensors)
     if inputs is not None and len(_listed(inputs)) == 0:
         raise _C.ValueError("backward: inputs is empty; leave it out to reach all leaves")
-    _C.backward(
+    noting_places(_C.backward)(
         roots,
         _gradients("backward", grad_tensors, roots),
         create_graph if retain_graph is None else retain_graph,
@@ -89,7 +90,7 @@ def grad(
         raise _C.ValueError(
             "grad: materialize_grads gives zeros for unused inputs, so allow_unused cannot be False"
         )
-    found = _C.grad(
+    found = noting_places(_C.grad)(
         roots,
         wanted,
         _gradients("grad", grad_outputs, roots),
