@@ -1,4 +1,5 @@
 // autograd_methods.cpp: the properties and methods of Tensor that are about gradients.
+#include <memory>
 #include <string>
 
 #include <thalweg/autograd.h>
@@ -24,7 +25,14 @@ PyObject* with_tensor(PyObject* self, Body&& body) noexcept {
 py::object itself(PyObject* self) { return py::reinterpret_borrow<py::object>(self); }
 
 void require(PyObject* self, bool required) {
-  set_requires_grad(tensor_of(self), required);
+  Tensor& tensor = tensor_of(self);
+  const bool before = tensor.requires_grad();
+  set_requires_grad(tensor, required);
+  // What AccumulateGrad.variable gives.
+  if (required && !before) {
+    const py::object weak = checked(PyWeakref_NewRef(self, nullptr));
+    set_host_leaf(tensor, std::make_shared<HostReference>(weak.ptr()));
+  }
   track_if_recorded(self);
 }
 

@@ -217,6 +217,21 @@ PyObject* get_metadata(PyObject* self, void*) {
   return Py_XNewRef(object->metadata);
 }
 
+PyObject* get_variable(PyObject* self, void*) {
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    Node& node = node_in(self);
+    if (!node.is_accumulation()) {
+      PyErr_Format(PyExc_AttributeError, "%s has no variable, only AccumulateGrad does", node.name().c_str());
+      return nullptr;
+    }
+    const std::shared_ptr<void> host = host_leaf(node);
+    if (host == nullptr) Py_RETURN_NONE;
+    const py::object leaf = checked(PyObject_CallNoArgs(static_cast<HostReference*>(host.get())->get()));
+    if (leaf.is_none() || !accumulates_into(node, tensor_of(leaf.ptr()))) Py_RETURN_NONE;
+    return Py_NewRef(leaf.ptr());
+  });
+}
+
 PyObject* add_hook(PyObject* self, PyObject* function, HookKind kind, const char* what) {
   return guarded<PyObject*>(nullptr, [&] {
     if (!PyCallable_Check(function)) throw DTypeError(std::string(what) + ": expected a callable");
@@ -252,6 +267,10 @@ PyMethodDef node_methods[] = {
 PyGetSetDef node_properties[] = {
     {"next_functions", get_next_functions, nullptr,
      "(node, output) of each input's producer; (None, 0) where no gradient goes.", nullptr},
+    {"variable", get_variable, nullptr,
+     "Of AccumulateGrad: the leaf whose gradient it adds up, or None once that is gone; other nodes have "
+     "none.",
+     nullptr},
     {"metadata", get_metadata, nullptr, "A dict of the user's, as long as this object lives.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -317,6 +336,7 @@ NodePtr node_of(PyObject* object) {
 }
 
 void add_autograd_functions(py::module_& module);  // autograd_functions.cpp
+void add_saved_hooks(py::module_& module);         // saved_hooks.cpp
 
 void add_autograd(py::module_& module) {
   add_node_type(module);
@@ -330,6 +350,7 @@ void add_autograd(py::module_& module) {
         return false;
       });
   add_autograd_functions(module);
+  add_saved_hooks(module);
   add_function_node(module);
 }
 

@@ -7,6 +7,7 @@
 
 #include "autograd_object.h"
 #include "errors.h"
+#include "sites.h"
 #include "tensor_object.h"
 
 namespace thalweg::python {
@@ -18,7 +19,7 @@ class FunctionNode final : public Node {
  public:
   FunctionNode(std::string name, PyObject* context, std::span<const Edge> edges,
                std::span<const Tensor> outputs)
-      : Node(edges.size(), outputs.size(), 0), name_(std::move(name)), context_(context) {
+      : Node(edges.size(), outputs.size(), current_site()), name_(std::move(name)), context_(context) {
     for (std::size_t i = 0; i < edges.size(); ++i) edge(i) = edges[i];
     for (std::size_t j = 0; j < outputs.size(); ++j) {
       if (outputs[j]) set_output_meta(j, outputs[j].meta());

@@ -21,6 +21,7 @@ class AccumulateGrad final : public Node {
   std::shared_ptr<HookList> tensor_hooks() const override { return state_->hooks; }
   bool is_accumulation() const noexcept override { return true; }
   int visit_host(VisitHost visit, void* argument) override;
+  const GradState& state() const noexcept { return *state_; }
 
  private:
   const std::shared_ptr<GradState> state_;

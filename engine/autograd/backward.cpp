@@ -2,6 +2,8 @@
 #include "autograd/backward.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <thalweg/gradient.h>
@@ -11,6 +13,7 @@ namespace thalweg {
 namespace {
 
 const BuiltinOp add_op("add");
+const BuiltinOp check_nan_op("check_nan");
 
 /// The gradients are passed through each hook in turn; those of a tensor see one.
 void run_tensor_hooks(const HookList& list, TensorList& gradients) {
@@ -23,6 +26,19 @@ void run_tensor_hooks(const HookList& list, TensorList& gradients) {
 void run_node_hooks(const HookList& list, TensorList& gradients, std::span<const Tensor> seen) {
   for (const std::shared_ptr<Hook>& hook : list.snapshot()) {
     if (list.contains(hook.get())) hook->run({gradients.begin(), gradients.size()}, seen);
+  }
+}
+
+thread_local constinit BackwardTask* running = nullptr;
+thread_local std::optional<FailedNode> last_failed;
+
+/// Puts operators in the way that fail where a gradient has NaN; nothing waits for them.
+void check_nan(const Node& node, TensorList& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i] || !is_inexact(results[i].dtype())) continue;
+    Engine& engine = results[i].engine();
+    results[i] = engine.apply(check_nan_op.in(engine), {&results[i]},
+                              attributes_of(node.name(), static_cast<std::int64_t>(i)), node.site());
   }
 }
 
@@ -137,13 +153,45 @@ std::uint32_t BackwardTask::pop() {
   return state;
 }
 
+BackwardTask* BackwardTask::current() noexcept { return running; }
+
+bool BackwardTask::reaches(const Node& node) const noexcept {
+  const std::uint32_t index = find(node);
+  return index != kNone && states_[index].is_visited();
+}
+
 void BackwardTask::run(TensorList gradients, bool keep_saved) {
+  struct Running {
+    explicit Running(BackwardTask* task) noexcept : outer(std::exchange(running, task)) {}
+    ~Running() { running = outer; }
+    BackwardTask* const outer;
+  };
+  const Running mark(this);
   if (chosen_) choose_nodes();
   if (!states_[0].is_visited()) return;
   states_[0].gradients = std::move(gradients);
   push(0);
-  while (!ready_.empty()) evaluate(pop(), keep_saved);
+  while (!ready_.empty()) {
+    if (anomaly_.enabled) [[unlikely]] {
+      evaluate_watched(pop(), keep_saved);
+    } else {
+      evaluate(pop(), keep_saved);
+    }
+  }
 }
+
+/// As `evaluate`, and remembers which node an exception came from.
+void BackwardTask::evaluate_watched(std::uint32_t index, bool keep_saved) {
+  const Node& node = *states_[index].node;
+  try {
+    evaluate(index, keep_saved);
+  } catch (...) {
+    last_failed = {node.name(), node.site()};
+    throw;
+  }
+}
+
+std::optional<FailedNode> take_failed_node() noexcept { return std::exchange(last_failed, std::nullopt); }
 
 bool BackwardTask::wants(const Edge& edge) const noexcept { return states_[find(*edge.node)].is_visited(); }
 
@@ -170,6 +218,8 @@ void BackwardTask::evaluate(std::uint32_t index, bool keep_saved) {
   if (const NodeHooks* const after = node.hooks()) {
     run_node_hooks(*after->post, results, {gradients.begin(), gradients.size()});
   }
+  if (anomaly_.enabled && anomaly_.check_nan) [[unlikely]]
+    check_nan(node, results);
   deliver(node, results);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +25,13 @@ class BackwardTask {
   void capture(const Edge& edge);
   /// A node that is to run itself (an accumulation).
   void target(const Node& node);
+
+  /// The innermost task that runs on this thread, or null.
+  static BackwardTask* current() noexcept;
+  /// True if `node` gets a gradient.
+  bool reaches(const Node& node) const noexcept;
+  /// What the host keeps as long as the task lives.
+  std::shared_ptr<void> host_state;
 
   /// Runs all, starting with `gradients` of the root's outputs.
   void run(TensorList gradients, bool keep_saved);
@@ -67,11 +75,13 @@ class BackwardTask {
   void evaluate(std::uint32_t index, bool keep_saved);
   void keep_captured(const State& state, const TensorList& gradients);
   void deliver(Node& from, TensorList& results);
+  void evaluate_watched(std::uint32_t index, bool keep_saved);
   bool wants(const Edge& edge) const noexcept;
 
   std::vector<State> states_;
   std::unordered_map<const Node*, std::uint32_t> shared_;  // nodes that another task walks over first
   bool chosen_ = false;                                    // only some nodes run
+  const AnomalyMode anomaly_ = anomaly_mode();
   std::vector<Ready> ready_;
   std::uint64_t arrivals_ = 0;
   std::vector<Capture> captures_;

@@ -1,4 +1,4 @@
-// leaf.cpp: the modes of a thread, tensors that require gradients, and the gradients they keep.
+// leaf.cpp: tensors that require gradients, and the gradients they keep.
 #include <string>
 #include <utility>
 
@@ -12,12 +12,6 @@
 namespace thalweg {
 
 namespace {
-
-struct Modes {
-  bool grad = true;
-  bool inference = false;
-};
-thread_local constinit Modes modes;
 
 AutogradMeta& meta_for(const char* what, const Tensor& tensor) {
   if (tensor.requires_grad()) return *tensor.autograd();
@@ -40,11 +34,6 @@ class RetainGrad final : public Hook {
 };
 
 }  // namespace
-
-bool is_grad_enabled() noexcept { return modes.grad && !modes.inference; }
-bool set_grad_enabled(bool enabled) noexcept { return std::exchange(modes.grad, enabled); }
-bool is_inference_mode() noexcept { return modes.inference; }
-bool set_inference_mode(bool enabled) noexcept { return std::exchange(modes.inference, enabled); }
 
 bool Tensor::requires_grad() const noexcept {
   return autograd_ != nullptr && thalweg::requires_grad(autograd_);
@@ -168,6 +157,25 @@ std::shared_ptr<HookList> add_post_accumulate_hook(const Tensor& tensor, std::sh
   }
   meta.state()->post_hooks->add(std::move(hook));
   return meta.state()->post_hooks;
+}
+
+void set_host_leaf(const Tensor& leaf, std::shared_ptr<void> object) {
+  const std::shared_ptr<GradState>& state = leaf.autograd()->state();
+  std::lock_guard guard(state->lock);
+  std::swap(state->host, object);
+}
+
+std::shared_ptr<void> host_leaf(const Node& node) {
+  if (!node.is_accumulation()) return nullptr;
+  const GradState& state = static_cast<const AccumulateGrad&>(node).state();
+  std::lock_guard guard(state.lock);
+  return state.meta == nullptr ? nullptr : state.host;
+}
+
+bool accumulates_into(const Node& node, const Tensor& tensor) noexcept {
+  if (!node.is_accumulation() || tensor.autograd() == nullptr) return false;
+  const auto* const state = tensor.autograd()->state_if_any();
+  return state != nullptr && state->get() == &static_cast<const AccumulateGrad&>(node).state();
 }
 
 // --- in-place forms

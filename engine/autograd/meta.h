@@ -20,6 +20,7 @@ struct GradState {
   AutogradMeta* meta = nullptr;  // under `lock`; null once it dies
   Node* accumulation = nullptr;  // under `lock`; not a reference: the node clears it
   bool retains = false;          // under `lock`; a non-leaf whose gradient is kept
+  std::shared_ptr<void> host;    // under `lock`; see set_host_leaf
   const std::shared_ptr<HookList> hooks = std::make_shared<HookList>();
   const std::shared_ptr<HookList> post_hooks = std::make_shared<HookList>();
 };

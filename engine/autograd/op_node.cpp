@@ -10,6 +10,7 @@
 #include <thalweg/errors.h>
 
 #include "autograd/meta.h"
+#include "autograd/packing_node.h"
 
 namespace thalweg {
 
@@ -28,6 +29,8 @@ std::string backward_name(std::string_view op) {
 }
 
 OpNode* OpNode::make(const Op& op, std::span<const Tensor* const> inputs, SiteId site) {
+  if (saved_tensors_hooks() != nullptr && !op.saves.empty()) [[unlikely]]
+    return new PackingNode(op, inputs, site);
   static_assert(sizeof(OpNode) <= sizeof(Slot));
   Slot* const slot = SlabPool<Slot>::take();
   try {
@@ -127,12 +130,16 @@ Tensor OpNode::saved(const TensorList& values, SavedValue::Kind kind, std::size_
 }
 
 TensorList OpNode::take_saved(bool keep) {
-  TensorList values(saved_.size());
   const Lock guard(*this);
+  return take_locked(keep);
+}
+
+TensorList OpNode::take_locked(bool keep) {
   if (released_) {
     throw EngineError(name() +
                       ": what it had saved was freed by an earlier backward; pass retain_graph=True to it");
   }
+  TensorList values(saved_.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (keep) {
       values[i] = saved_[i];

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <thalweg/gradient.h>
@@ -16,12 +17,15 @@ namespace thalweg {
 std::string backward_name(std::string_view op);
 
 /// What the derivative of an operator needs of it: Op, attributes and what the Op saves. Lives in a slab.
-class OpNode final : public Node {
+class OpNode : public Node {
  public:
   /// Takes the edges and handles on what is to be saved of `inputs`.
   static OpNode* make(const Op& op, std::span<const Tensor* const> inputs, SiteId site);
   /// The operator was issued: takes the rest, and a sequence number.
   void finish(Attributes attributes, std::span<const Tensor> outputs);
+
+  /// Hands what was saved to the thread's hooks, if there are any.
+  virtual void pack_saved() {}
 
   std::string name() const override { return backward_name(op_.name); }
   void run(TensorList& gradients, TensorList& results, const NeededEdges& needed, bool keep) override;
@@ -37,18 +41,24 @@ class OpNode final : public Node {
     std::byte bytes[256];
   };
 
-  OpNode(const Op& op, std::span<const Tensor* const> inputs, SiteId site);
-  ~OpNode() override = default;
   void free() noexcept override;
   void save_inputs(std::span<const Tensor* const> inputs);
   bool is_wanted(const SavedValue& entry) const noexcept;
-  TensorList take_saved(bool keep);
 
   const Op& op_;
   Attributes attributes_;
+  std::unique_ptr<ValueMeta[]> input_metas_;
+
+ protected:
+  OpNode(const Op& op, std::span<const Tensor* const> inputs, SiteId site);
+  ~OpNode() override = default;
+  /// What was saved, for one run; unless `keep` for the last.
+  virtual TensorList take_saved(bool keep);
+  /// As that, under the lock. Throws EngineError if it is gone.
+  TensorList take_locked(bool keep);
+
   /// In the order of op.saves; empty where nothing needs it.
   TensorList saved_;
-  std::unique_ptr<ValueMeta[]> input_metas_;
 };
 
 }  // namespace thalweg

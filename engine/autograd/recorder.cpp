@@ -35,6 +35,8 @@ void Record::finish(Attributes attributes, std::span<Tensor> outputs) {
   for (std::size_t j = 0; j < outputs.size(); ++j) {
     if (passes_gradient(j)) outputs[j].set_autograd(make_interior(NodePtr::share(node_), j));
   }
+  if (saved_tensors_hooks() != nullptr) [[unlikely]]
+    node_->pack_saved();
 }
 
 }  // namespace thalweg

@@ -107,21 +107,21 @@ struct Start {
 
 }  // namespace
 
-void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, BackwardOptions options,
-              std::span<const Tensor> inputs) {
-  if (roots.empty()) throw ValueError("backward: there is no root");
+void backward(std::span<const Edge> roots, std::span<const Tensor> gradients, Engine& engine,
+              BackwardOptions options, std::span<const Tensor> inputs, std::span<const Edge> input_edges) {
   const GradMode mode(options.create_graph);
-  const std::vector<Edge> edges = edges_of(roots);
-  Start start(edges, initial_gradients(edges, gradients, roots[0].engine()));
+  Start start(roots, initial_gradients(roots, gradients, engine));
   BackwardTask task(*start.node);
   std::vector<const Tensor*> captured;
   std::vector<Edge> targets;
+  const auto add_target = [&](Edge edge) {
+    targets.push_back(std::move(edge));
+    if (targets.back().node) return;
+    throw EngineError("backward: input " + std::to_string(targets.size() - 1) +
+                      " does not require a gradient; call requires_grad_() before it is used");
+  };
   for (const Tensor& input : inputs) {
-    targets.push_back(gradient_edge(input));
-    if (!targets.back().node) {
-      throw EngineError("backward: input " + std::to_string(targets.size() - 1) +
-                        " does not require a gradient; call requires_grad_() before it is used");
-    }
+    add_target(gradient_edge(input));
     if (is_leaf(input)) {
       task.target(*targets.back().node);
     } else {
@@ -129,10 +129,20 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
       captured.push_back(&input);
     }
   }
+  for (const Edge& edge : input_edges) {
+    add_target(edge);
+    task.target(*edge.node);
+  }
   task.run(std::move(start.gradients), options.retain_graph || options.create_graph);
   for (std::size_t i = 0; i < captured.size(); ++i) {
     if (task.captured()[i]) accumulate(*captured[i]->autograd()->state(), task.captured()[i], 0);
   }
+}
+
+void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, BackwardOptions options,
+              std::span<const Tensor> inputs) {
+  if (roots.empty()) throw ValueError("backward: there is no root");
+  backward(edges_of(roots), gradients, roots[0].engine(), options, inputs, {});
 }
 
 std::vector<Tensor> gradients_of(std::span<const Edge> roots, std::span<const Tensor> gradients,
@@ -152,7 +162,10 @@ std::vector<Tensor> gradients_of(std::span<const Edge> roots, std::span<const Te
 }
 
 std::vector<NodePtr> execution_order(std::span<const Tensor> roots) {
-  const std::vector<Edge> edges = edges_of(roots);
+  return execution_order(edges_of(roots));
+}
+
+std::vector<NodePtr> execution_order(std::span<const Edge> edges) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (edges[i].node) continue;
     throw EngineError("execution_order: root " + std::to_string(i) + " does not require a gradient");
@@ -160,6 +173,16 @@ std::vector<NodePtr> execution_order(std::span<const Tensor> roots) {
   if (edges.empty()) return {};
   const Start start(edges, {});
   return BackwardTask(*start.node).order();
+}
+
+std::shared_ptr<void>* backward_state() noexcept {
+  BackwardTask* const task = BackwardTask::current();
+  return task == nullptr ? nullptr : &task->host_state;
+}
+
+bool backward_reaches(const Node& node) noexcept {
+  const BackwardTask* const task = BackwardTask::current();
+  return task != nullptr && task->reaches(node);
 }
 
 int visit_host(const Tensor& tensor, VisitHost visit, void* argument) {

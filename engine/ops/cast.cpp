@@ -1,4 +1,4 @@
-// cast.cpp: Ops that change dtype, memory order or device and keep the values.
+// cast.cpp: Ops that keep the values: they change dtype, memory order or device, or look for NaN.
 #include <string>
 #include <utility>
 
@@ -69,12 +69,37 @@ Op make_to_device() {
   return op;
 }
 
+Op make_check_nan() {
+  Op op;
+  op.name = "check_nan";
+  op.inputs = {"x"};
+  op.attributes = {{.name = "function", .kind = AttrKind::string, .required = true},
+                   {.name = "input", .kind = AttrKind::integer, .required = true}};
+  op.infer = [](InferContext& context) {
+    if (!is_inexact(context.input(0).dtype)) {
+      throw DTypeError("check_nan: " + std::string(name(context.input(0).dtype)) +
+                       " has no NaN, only floating and complex dtypes do");
+    }
+    context.require_contiguous(0);
+    context.set_contiguous(0, context.input(0).shape, context.input(0).dtype);
+  };
+  op.doc =
+      "x, unless an element is NaN: then it fails with ValueError, which names the backward function and the "
+      "input whose gradient x is.\n\nWhat anomaly mode puts behind each node of backward. x: floating or "
+      "complex.";
+  op.alias_mask = kAliasAny;
+  op.ns_per_element = 0.4f;
+  set_manipulation_derivative(op);
+  return op;
+}
+
 }  // namespace
 
 void register_cast(OpRegistry& registry) {
   registry.add(make_astype());
   registry.add(make_contiguous());
   registry.add(make_to_device());
+  registry.add(make_check_nan());
 }
 
 }  // namespace thalweg

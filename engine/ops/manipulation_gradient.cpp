@@ -130,6 +130,7 @@ const Derivative kDerivatives[] = {
     {"astype", pass},
     {"contiguous", pass},
     {"to_device", to_device_gradient},
+    {"check_nan", pass},
     {"real", pass},
     {"imag", imag_gradient},
 };

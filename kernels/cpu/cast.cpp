@@ -1,6 +1,9 @@
-// cast.cpp: kernels of astype, contiguous and to_device.
+// cast.cpp: kernels of astype, contiguous, to_device and check_nan.
+#include <atomic>
 #include <cstdint>
 #include <string>
+
+#include <thalweg/errors.h>
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/half.h"
@@ -34,6 +37,47 @@ void run_cast(const KernelContext& context, const ElementwiseTable& table) {
   run_loop(context, table.cast[from][to], context.inputs());
 }
 
+template <class T>
+bool has_nan(const T* values, std::int64_t count) noexcept {
+  bool found = false;
+  for (std::int64_t i = 0; i < count; ++i) found |= values[i] != values[i];
+  return found;
+}
+
+/// Exponent all ones, and a fraction.
+bool has_half_nan(const std::uint16_t* bits, std::int64_t count, std::uint16_t infinity) noexcept {
+  bool found = false;
+  for (std::int64_t i = 0; i < count; ++i) found |= (bits[i] & 0x7fff) > infinity;
+  return found;
+}
+
+/// Looks before it writes: the output may lie over the input.
+void run_check_nan(const KernelContext& context) {
+  const TensorView& x = context.input(0);
+  const DType dtype = x.dtype();
+  const std::int64_t parts = is_complex(dtype) ? 2 : 1;
+  std::atomic<bool> found{false};
+  for_ranges(context, x.numel(), [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t count = (end - begin) * parts;
+    begin *= parts;
+    bool here = false;
+    if (is_half(dtype)) {
+      here = has_half_nan(x.as<std::uint16_t>() + begin, count, dtype == DType::float16 ? 0x7c00 : 0x7f80);
+    } else if (item_size(dtype) / parts == sizeof(float)) {
+      here = has_nan(x.as<float>() + begin, count);
+    } else {
+      here = has_nan(x.as<double>() + begin, count);
+    }
+    if (here) found.store(true, std::memory_order_relaxed);
+  });
+  if (found) {
+    throw ValueError(context.op().name + ": " + context.attributes().get<std::string>(0) +
+                     " gave NaN as the gradient of its input " +
+                     std::to_string(context.attributes().get<std::int64_t>(1)));
+  }
+  if (context.output().data != x.data) run_copy(context);
+}
+
 }  // namespace
 
 void register_cast_kernels(KernelRegistry& registry) {
@@ -42,6 +86,7 @@ void register_cast_kernels(KernelRegistry& registry) {
                [&table](const KernelContext& context) { run_cast(context, table); });
   registry.add("contiguous", DeviceType::cpu, run_copy);
   registry.add("to_device", DeviceType::cpu, run_copy);
+  registry.add("check_nan", DeviceType::cpu, run_check_nan);
 }
 
 }  // namespace thalweg::cpu

@@ -1,4 +1,4 @@
-// cast_test.cpp: astype, contiguous and to_device.
+// cast_test.cpp: astype, contiguous, to_device and check_nan.
 #include <cmath>
 #include <limits>
 
@@ -107,6 +107,26 @@ TEST(Cast, ToDeviceCopiesInCOrder) {
   EXPECT_TRUE(same_bits(result, x));
   EXPECT_EQ(result.meta.device, second);
   EXPECT_EQ(registries().ops.find("to_device").kind, OpKind::copy);
+}
+
+TEST(CheckNan, PassesWhatHasNone) {
+  const NamedAttributes attributes = {{"function", std::string("F")}, {"input", std::int64_t{1}}};
+  for (DType dtype : {DType::float32, DType::float64}) {
+    Array x = small_integers(dtype, {30, 41}, 8);
+    EXPECT_TRUE(same_bits(run_op("check_nan", {x}, attributes), x));
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(values<double>(run_op("check_nan", {filled<double>({infinity, -infinity, 0})}, attributes)),
+            (std::vector<double>{infinity, -infinity, 0}));
+}
+
+TEST(CheckNan, FailsWhereverItIs) {
+  const NamedAttributes attributes = {{"function", std::string("F")}, {"input", std::int64_t{1}}};
+  for (std::size_t place : {0u, 1u, 99'999u, 199'999u}) {
+    std::vector<float> x(200'000, 1.0f);
+    x[place] = NAN;
+    EXPECT_THROW(run_op("check_nan", {filled(x)}, attributes), ValueError);
+  }
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ import thalweg as tw
 from conftest import DTYPES
 from thalweg import _C
 
-NAMESPACES = [tw, tw.autograd, tw.fft, tw.linalg, tw.nn, tw.optim]
+NAMESPACES = [tw, tw.autograd, tw.autograd.graph, tw.fft, tw.linalg, tw.nn, tw.optim]
 CLASSES = [tw.Tensor, tw.Generator, tw.DType, tw.Device, tw.Engine, tw.__array_namespace_info__]
 ERRORS = [name for name in vars(_C) if name.endswith("Error")]
 
@@ -83,7 +83,8 @@ CANNOT_RAISE = {
     *("get_printoptions", "set_printoptions", "default_generator", "kron"),
     *("no_grad", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled"),
     *("autograd.no_grad", "autograd.enable_grad", "autograd.inference_mode", "autograd.is_grad_enabled"),
-    *("autograd.is_inference_mode_enabled", "Tensor.is_leaf", "Tensor.grad_fn", "Tensor.retains_grad"),
+    *("autograd.graph.GradientEdge", "autograd.is_anomaly_enabled", "autograd.is_inference_mode_enabled"),
+    *("Tensor.is_leaf", "Tensor.grad_fn", "Tensor.retains_grad"),
     "Tensor.detach",
     *("__array_namespace_info__", "__array_namespace_info__.capabilities"),
     *("__array_namespace_info__.default_device", "__array_namespace_info__.devices"),

@@ -14,7 +14,7 @@ import os as _os
 import sys as _sys
 
 from thalweg import _loader  # isort: skip - first: it makes the extension importable
-from thalweg import _C, autograd, fft, linalg, nn, optim
+from thalweg import _C, autograd, fft, linalg, nn, optim, utils
 from thalweg._activations import *
 from thalweg._activations import __all__ as _activations_all
 from thalweg._C import (
@@ -123,6 +123,7 @@ __all__ = [
     "no_grad",
     "optim",
     "set_grad_enabled",
+    "utils",
     *_activations_all,
     *_control_all,
     *_convolution_all,

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <thalweg/node.h>
@@ -33,6 +35,53 @@ class GradMode {
  private:
   bool before_;
 };
+
+/// What backward does to find where things went wrong.
+struct AnomalyMode {
+  bool enabled = false;
+  /// Gradients with NaN fail, naming the node and its place.
+  bool check_nan = true;
+};
+AnomalyMode anomaly_mode() noexcept;
+/// Returns what it was.
+AnomalyMode set_anomaly_mode(AnomalyMode mode) noexcept;
+
+/// The node at which the last backward of this thread in anomaly mode ended with an exception.
+struct FailedNode {
+  std::string name;
+  SiteId site = 0;
+};
+/// Empty if there was none since the last call.
+std::optional<FailedNode> take_failed_node() noexcept;
+
+// --- saved values ---
+
+/// What stands for a value that an operator saved for its derivative.
+class PackedValue {
+ public:
+  PackedValue() = default;
+  PackedValue(const PackedValue&) = delete;
+  PackedValue& operator=(const PackedValue&) = delete;
+  virtual ~PackedValue() = default;
+  /// The value. Called by each backward that reads it; may issue operators, read values and throw.
+  virtual Tensor unpack() = 0;
+  virtual int visit_host(VisitHost, void*) { return 0; }
+};
+
+/// Packs what the operators of a thread save, as soon as they were issued.
+class SavedTensorsHooks {
+ public:
+  SavedTensorsHooks() = default;
+  SavedTensorsHooks(const SavedTensorsHooks&) = delete;
+  SavedTensorsHooks& operator=(const SavedTensorsHooks&) = delete;
+  virtual ~SavedTensorsHooks() = default;
+  /// May throw: the error is raised where the operator was called. Nothing is recorded meanwhile.
+  virtual std::unique_ptr<PackedValue> pack(const Tensor& value) = 0;
+};
+/// Those of this thread, null if there are none.
+SavedTensorsHooks* saved_tensors_hooks() noexcept;
+/// Returns those before; the caller keeps `hooks` alive.
+SavedTensorsHooks* set_saved_tensors_hooks(SavedTensorsHooks* hooks) noexcept;
 
 // --- tensors ---
 
@@ -84,6 +133,13 @@ std::shared_ptr<HookList> add_tensor_hook(const Tensor& tensor, std::shared_ptr<
 /// for other tensors.
 std::shared_ptr<HookList> add_post_accumulate_hook(const Tensor& tensor, std::shared_ptr<Hook> hook);
 
+/// Remembers the host's own reference on the object of a leaf, which `host_leaf` gives for its accumulation.
+void set_host_leaf(const Tensor& leaf, std::shared_ptr<void> object);
+/// Null for other nodes, once the leaf is gone, and for leaves that the host made no object of.
+std::shared_ptr<void> host_leaf(const Node& node);
+/// True if `tensor` is the leaf whose gradient `node` adds up.
+bool accumulates_into(const Node& node, const Tensor& tensor) noexcept;
+
 /// For the host's garbage collector: shows the host objects that this handle alone keeps alive, through nodes
 /// that nothing else refers to.
 int visit_host(const Tensor& tensor, VisitHost visit, void* argument);
@@ -104,10 +160,20 @@ struct BackwardOptions {
 /// shape.
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, BackwardOptions options = {},
               std::span<const Tensor> inputs = {});
+/// As above, from and to edges. Gradients are added into `inputs` and into the leaves at `input_edges`; an
+/// operator's node there runs, and adds up nothing. Neither: into all leaves.
+void backward(std::span<const Edge> roots, std::span<const Tensor> gradients, Engine& engine,
+              BackwardOptions options, std::span<const Tensor> inputs, std::span<const Edge> input_edges);
 /// The gradients of `roots` with respect to `inputs`; empty ones where they do not depend on them.
 std::vector<Tensor> gradients_of(std::span<const Edge> roots, std::span<const Tensor> gradients,
                                  std::span<const Edge> inputs, Engine& engine, BackwardOptions options = {});
 /// The nodes that backward from these roots would run, in order.
+std::vector<NodePtr> execution_order(std::span<const Edge> roots);
 std::vector<NodePtr> execution_order(std::span<const Tensor> roots);
+
+/// What the host keeps with the innermost backward of this thread, and loses with it; null outside of one.
+std::shared_ptr<void>* backward_state() noexcept;
+/// True if the innermost backward of this thread has a gradient for `node`, now or later.
+bool backward_reaches(const Node& node) noexcept;
 
 }  // namespace thalweg

@@ -5,12 +5,16 @@ from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._typing import Any, Tensor
+from thalweg.autograd._anomaly import noting_places
+from thalweg.autograd._edges import GradientEdge
+
+Place = Tensor | GradientEdge
 
 
 def _listed(tensors: Any) -> list[Any]:
     if tensors is None:
         return []
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return [tensors] if isinstance(tensors, (Tensor, GradientEdge)) else list(tensors)
 
 
 def _gradients(name: str, gradients: Any, roots: list[Tensor]) -> list[Any]:
@@ -21,18 +25,19 @@ def _gradients(name: str, gradients: Any, roots: list[Tensor]) -> list[Any]:
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Place | Sequence[Place],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Place | Sequence[Place] | None = None,
 ) -> None:
     """Adds the gradients of the tensors into `.grad` of the leaves that they depend on, or of `inputs` only.
 
     grad_tensors: what each tensor's own gradient is; None stands for 1, of a tensor of one real element.
     retain_graph (default: create_graph) keeps what was saved for another backward; create_graph records the
     derivatives for higher ones. Returns when the operators are issued: gradients are ordinary tensors that
-    may still be on their way. Contributions are added in an order that depends on the graph only.
+    may still be on their way. Contributions are added in an order that depends on the graph only. A
+    GradientEdge may stand for a tensor; there is no tensor to keep a gradient at an edge of an operator.
 
     Raises EngineError for a tensor that requires no gradient, for one of several elements without a gradient
     and for a graph whose saved values an earlier backward let go; ShapeError for a gradient of another shape;
@@ -46,7 +51,7 @@ def backward(
     roots = _listed(tensors)
     if inputs is not None and len(_listed(inputs)) == 0:
         raise _C.ValueError("backward: inputs is empty; leave it out to reach all leaves")
-    _C.backward(
+    noting_places(_C.backward)(
         roots,
         _gradients("backward", grad_tensors, roots),
         create_graph if retain_graph is None else retain_graph,
@@ -56,8 +61,8 @@ def backward(
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Place | Sequence[Place],
+    inputs: Place | Sequence[Place],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -67,7 +72,8 @@ def grad(
     """The gradients of the outputs, added up, with respect to each input; `.grad` stays as it is.
 
     allow_unused: None for inputs that the outputs do not depend on, instead of an error; materialize_grads:
-    zeros for them. The other arguments are those of backward. Only nodes on a way to an input run.
+    zeros for them. The other arguments are those of backward. Only nodes on a way to an input run. A
+    GradientEdge may stand for a tensor.
 
     Raises EngineError as backward, and for an input that is not used or requires no gradient; ValueError for
     no inputs. PyTorch's torch.autograd.grad.
@@ -84,7 +90,7 @@ def grad(
         raise _C.ValueError(
             "grad: materialize_grads gives zeros for unused inputs, so allow_unused cannot be False"
         )
-    found = _C.grad(
+    found = noting_places(_C.grad)(
         roots,
         wanted,
         _gradients("grad", grad_outputs, roots),
@@ -102,13 +108,16 @@ def grad(
     return tuple(found)
 
 
-def _zeros(like: Tensor) -> Tensor:
+def _zeros(like: Place) -> Tensor:
     from thalweg._creation import zeros
 
+    if isinstance(like, GradientEdge):
+        shape, dtype, device = _C.edge_meta(like)
+        return zeros(shape, dtype=dtype, device=device)
     return zeros(like.shape, dtype=like.dtype, device=like.device)
 
 
-def execution_order(*roots: Tensor) -> list[_C.Node]:
+def execution_order(*roots: Place) -> list[_C.Node]:
     """The nodes that backward from the roots would run, in order: gradient accumulation first, then the
     larger number in the order of recording (`_sequence_nr()`), then what was ready first. Several roots start
     under a GraphRoot. The order does not depend on devices, threads or timing.
@@ -128,7 +137,7 @@ def tensor_backward(
     gradient: Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Place | Sequence[Place] | None = None,
 ) -> None:
     """Adds the gradients of this tensor into the leaves that it depends on; see autograd.backward.
 

@@ -7,10 +7,41 @@ from collections.abc import Callable, Sequence
 from thalweg import _C
 from thalweg._typing import Any, Tensor
 from thalweg.autograd._modes import no_grad
+from thalweg.autograd._saved import Packed
 
 
 def _is_among(x: Any, others: Sequence[Any]) -> bool:
     return any(x is other for other in others)
+
+
+class _Saved:
+    """One value of save_for_backward; `output` says which output it is, if it is one."""
+
+    def __init__(self, value: Tensor | None, output: int | None, recorded: bool) -> None:
+        self._output = output
+        self._edge: tuple[_C.Node, int] | None = None
+        self._value: Tensor | Packed | None = None
+        if value is None:
+            return
+        if recorded and _C.saved_tensors_hooks() is not None:
+            self._value = Packed(value)
+            if value.requires_grad:
+                self._edge = _C.gradient_edge(value)
+        elif output is not None:
+            self._value = value.detach()  # with its graph that would be a cycle
+        else:
+            self._value = _C.alias(value)
+
+    def get(self, name: str, node: _C.Node | None) -> Tensor | None:
+        """The value, as a result of `node` if it is an output."""
+        value = self._value
+        if isinstance(value, Packed):
+            value = value.get(name)
+            if self._edge is not None:
+                return _C.output_of(*self._edge, value)
+        if value is None or self._output is None or node is None:
+            return value
+        return _C.output_of(node, self._output, value)
 
 
 class FunctionContext:
@@ -19,7 +50,7 @@ class FunctionContext:
     def __init__(self, function: type[Function]) -> None:
         self._function = function
         self._to_save: tuple[Tensor | None, ...] = ()
-        self._saved: list[tuple[Tensor | None, int | None]] | None = []
+        self._saved: list[_Saved] | None = []
         self._plain: list[Tensor] = []
         self._dirty: list[Tensor] = []
         self._materialize = True
@@ -43,13 +74,7 @@ class FunctionContext:
         """What save_for_backward was given. Raises EngineError after a backward that did not retain it."""
         if self._saved is None:
             raise self._freed()
-        found: list[Tensor | None] = []
-        for value, output in self._saved:
-            if value is not None and output is not None and self._node is not None:
-                found.append(_C.output_of(self._node, output, value))
-            else:
-                found.append(value)
-        return tuple(found)
+        return tuple(each.get(self._function.__name__ + "Backward", self._node) for each in self._saved)
 
     def _freed(self) -> _C.EngineError:
         return _C.EngineError(
@@ -69,24 +94,19 @@ class FunctionContext:
         """Whether backward gets zeros (the default) or None for outputs that have no gradient."""
         self._materialize = value
 
-    def _keep(self, outputs: Sequence[Any]) -> None:
+    def _keep(self, outputs: Sequence[Any], recorded: bool) -> None:
         places = {id(each): i for i, each in enumerate(outputs) if isinstance(each, Tensor)}
         self._saved = []
         for each in self._to_save:
-            if each is None:
-                self._saved.append((None, None))
-            elif id(each) in places and self._passes(each) and not each.requires_grad:
-                # Without the graph: that would be a cycle.
-                self._saved.append((each.detach(), places[id(each)]))
-            else:
-                self._saved.append((_C.alias(each), None))
+            is_output = each is not None and self._passes(each) and not each.requires_grad
+            self._saved.append(_Saved(each, places.get(id(each)) if is_output else None, recorded))
         self._to_save = ()
 
     def _attach(
         self, args: tuple[Any, ...], inputs: list[Tensor | None], outputs: tuple[Any, ...]
     ) -> tuple[Any, ...]:
         """The outputs, those that pass a gradient as results of a node behind the inputs."""
-        self._keep(outputs)
+        self._keep(outputs, recorded=True)
         for each in self._dirty:
             if each.requires_grad and each.is_leaf:
                 raise _C.EngineError(
@@ -209,7 +229,7 @@ class Function:
                 cls.setup_context(ctx, args, result)
         outputs = result if isinstance(result, tuple) else (result,)
         if not recorded:
-            ctx._keep(outputs)
+            ctx._keep(outputs, recorded=False)
             return result
         attached = ctx._attach(args, inputs, outputs)
         return attached if isinstance(result, tuple) else attached[0]

@@ -15,12 +15,12 @@ class _Guard:
     coroutines set it each time that they go on, and leave the caller's mode alone while they pause."""
 
     def __init__(self) -> None:
-        self._before: list[bool] = []
+        self._before: list[Any] = []
 
-    def _set(self) -> bool:
+    def _set(self) -> Any:
         raise NotImplementedError
 
-    def _restore(self, before: bool) -> None:
+    def _restore(self, before: Any) -> None:
         _C.set_grad_mode(before)
 
     def _clone(self) -> _Guard:
@@ -213,7 +213,7 @@ class inference_mode(_Guard):  # noqa: N801 - PyTorch's name
     def _set(self) -> bool:
         return _C.set_inference_mode(self._mode)
 
-    def _restore(self, before: bool) -> None:
+    def _restore(self, before: Any) -> None:
         _C.set_inference_mode(before)
 
     def _clone(self) -> _Guard:
