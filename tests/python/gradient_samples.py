@@ -112,6 +112,9 @@ SAMPLES["astype"] = [Sample(call("astype", dtype="complex128"), (shape,)) for sh
     Sample(call("astype", dtype="float64"), ((2, 3),), of_complex=call("astype", dtype="complex128"))
 ]
 SAMPLES["contiguous"] = of_one("contiguous")
+SAMPLES["check_nan"] = of_x(
+    "check_nan", [(shape, {"function": "F", "input": 0}) for shape in ((2, 3), (), (0,))]
+)
 SAMPLES["to_device"] = of_x("to_device", [(shape, {"device": "cpu:0"}) for shape in ((2, 3), (), (0,))])
 SAMPLES["real"] = of_one("real")
 SAMPLES["imag"] = [

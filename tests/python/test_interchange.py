@@ -186,7 +186,7 @@ def test_bad_dlpack_requests():
         tensor.__dlpack__(dl_device=(2, 0))
     with pytest.raises(BufferError):  # NumPy's own refusal
         tw.from_dlpack(np.zeros(2, dtype="longdouble"))
-    with pytest.raises(AttributeError):
+    with pytest.raises(tw.DTypeError, match="^from_dlpack: list has no __dlpack__; use asarray"):
         tw.from_dlpack([1, 2])
 
 
