@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from thalweg import _C
 from thalweg._typing import Any, Tensor
+from thalweg.autograd._nesting import nesting
 
 
 def _listed(tensors: Any) -> list[Any]:
@@ -20,6 +21,7 @@ def _gradients(name: str, gradients: Any, roots: list[Tensor]) -> list[Any]:
     return listed
 
 
+@nesting
 def backward(
     tensors: Tensor | Sequence[Tensor],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -36,7 +38,8 @@ def backward(
 
     Raises EngineError for a tensor that requires no gradient, for one of several elements without a gradient
     and for a graph whose saved values an earlier backward let go; ShapeError for a gradient of another shape;
-    and ValueError for no inputs. PyTorch's torch.autograd.backward.
+    and ValueError for no inputs. Calls from within backward may nest to any depth. PyTorch's
+    torch.autograd.backward.
 
     >>> x = tw.asarray([1.0, 2.0]).requires_grad_()
     >>> tw.autograd.backward([x * 2, x * x], [tw.ones(2), tw.ones(2)])
@@ -55,6 +58,7 @@ def backward(
     )
 
 
+@nesting
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
@@ -103,9 +107,9 @@ def grad(
 
 
 def _zeros(like: Tensor) -> Tensor:
-    from thalweg._creation import zeros
+    from thalweg._creation import zeros_like
 
-    return zeros(like.shape, dtype=like.dtype, device=like.device)
+    return zeros_like(like)
 
 
 def execution_order(*roots: Tensor) -> list[_C.Node]:

@@ -14,7 +14,6 @@ import thalweg as tw
 from thalweg import _C
 from thalweg._typing import DeviceLike, DTypeLike, Tensor
 
-
 # What Parameter made, by id: tensors have one class, and one that requires no gradient looks like any other.
 _made: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 
@@ -223,8 +222,8 @@ class Module:
     def to(self, target: DeviceLike | DTypeLike) -> Module:
         """Brings parameters and buffers to a device, or the floating ones of them to a floating dtype.
 
-        What is not there yet becomes a new leaf without gradient: make optimisers afterwards. What two modules
-        share they share afterwards too."""
+        What is not there yet becomes a new leaf without gradient: make optimisers afterwards. What two
+        modules share they share afterwards too."""
         dtype = None
         with contextlib.suppress(TypeError, ValueError):
             dtype = tw.dtype(target)
@@ -264,7 +263,8 @@ class Module:
         who = f"load_state_dict: {type(self).__name__}"
         if not isinstance(state, Mapping):
             raise _C.DTypeError(
-                f"{who}: state must map names to tensors, as state_dict() does, not be a {type(state).__name__}"
+                f"{who}: state must map names to tensors, as state_dict() does, not be a "
+                f"{type(state).__name__}"
             )
         own = {}
         for path, module in self.named_modules():

@@ -62,7 +62,8 @@ def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float) -> T
 
 def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -> None:
     """Brings every element of the gradients into [-clip_value, clip_value]. Never waits.
-    Raises ValueError for a negative clip_value and DTypeError for one that is no number. PyTorch's nn.utils.clip_grad_value_.
+    Raises ValueError for a negative clip_value and DTypeError for one that is no number. PyTorch's
+    nn.utils.clip_grad_value_.
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> (weight * -4).sum().backward()

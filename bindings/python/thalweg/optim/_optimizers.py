@@ -14,12 +14,12 @@ class Optimizer:
     """The base: groups of parameters with their options, and the state of each parameter.
 
     params: the parameters, or dicts {"params": parameters, option: value} for options that differ. A subclass
-    defines _update, and _check for limits of its options. `param_groups` is a list of such dicts, whose options
-    (lr among them) may be changed; `state` maps each parameter that has made a step to what is kept of it.
-    Copies and pickles have parameters and state of their own.
+    defines _update, and _check for limits of its options. `param_groups` is a list of such dicts, whose
+    options (lr among them) may be changed; `state` maps each parameter that has made a step to what is kept
+    of it. Copies and pickles have parameters and state of their own.
 
-    Raises DTypeError for a parameter that is no tensor and ValueError for one that is no leaf, for none at all
-    and for an option that is not known. PyTorch's optim.Optimizer.
+    Raises DTypeError for a parameter that is no tensor and ValueError for one that is no leaf, for none at
+    all and for an option that is not known. PyTorch's optim.Optimizer.
 
     >>> class Descent(tw.optim.Optimizer):
     ...     def _update(self, parameter, gradient, state, group):
@@ -84,7 +84,9 @@ class Optimizer:
             {**group, "params": [number[id(parameter)] for parameter in group["params"]]}
             for group in self.param_groups
         ]
-        state = {i: dict(self.state[parameter]) for i, parameter in enumerate(order) if parameter in self.state}
+        state = {
+            i: dict(self.state[parameter]) for i, parameter in enumerate(order) if parameter in self.state
+        }
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -94,8 +96,8 @@ class Optimizer:
         if not (isinstance(state, Mapping) and {"state", "param_groups"} <= set(state)):
             keys = f"a mapping with the keys {sorted(map(str, state))}" if isinstance(state, Mapping) else ""
             raise _C.DTypeError(
-                "load_state_dict: state must be what state_dict() returns, a mapping with the keys 'state' and "
-                f"'param_groups', not {keys or type(state).__name__}"
+                "load_state_dict: state must be what state_dict() returns, a mapping with the keys 'state' "
+                f"and 'param_groups', not {keys or type(state).__name__}"
             )
         groups, kept = state["param_groups"], state["state"]
         if not all(isinstance(group, Mapping) and "params" in group for group in groups):
@@ -162,7 +164,9 @@ def _groups(name: str, params: Any) -> list[Mapping[str, Any]]:
         if not isinstance(group, Mapping):
             raise _C.DTypeError(f"{name}: beside dicts, params has a {type(group).__name__}; make it a group")
         if "params" not in group:
-            raise _C.ValueError(f"{name}: a group of parameters needs the key 'params', it has {sorted(group)}")
+            raise _C.ValueError(
+                f"{name}: a group of parameters needs the key 'params', it has {sorted(group)}"
+            )
     return given
 
 
@@ -192,8 +196,8 @@ class SGD(Optimizer):
     """Stochastic gradient descent: p -= lr * g, with g += weight_decay * p first.
 
     momentum: v = momentum * v + (1 - dampening) * g is used for g (the first v is g); nesterov: g + momentum
-    * v. Raises ValueError for options out of range. Sutskever et al., On the importance of initialization
-    and momentum in deep learning (ICML 2013).
+    * v. Raises ValueError for options out of range and DTypeError for those that are no numbers. Sutskever et
+    al., On the importance of initialization and momentum in deep learning (ICML 2013).
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> optimizer = tw.optim.SGD([weight], lr=0.5)
@@ -241,8 +245,9 @@ class SGD(Optimizer):
 
 class Adam(Optimizer):
     """Adam: steps by the mean of gradients over the root of the mean of their squares, both corrected for
-    their start at 0. weight_decay is added to the gradient. Raises ValueError for options out of range.
-    Kingma and Ba, Adam (ICLR 2015).
+    their start at 0. weight_decay is added to the gradient. Steps of float16 and bfloat16 are computed in
+    float32 and rounded once. Raises ValueError for options out of range and DTypeError for those that are no
+    numbers. Kingma and Ba, Adam (ICLR 2015).
 
     >>> weight = tw.nn.Parameter(tw.asarray([1.0]))
     >>> optimizer = tw.optim.Adam([weight], lr=0.1)
@@ -278,6 +283,9 @@ class Adam(Optimizer):
         self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
         decay, (first, second) = group["weight_decay"], group["betas"]
+        if gradient.dtype in ("float16", "bfloat16"):
+            # Squares leave the range of float16 and eps vanishes in it; the state is float32.
+            gradient = tw.astype(gradient, "float32")
         if decay and not self._decoupled:
             gradient = gradient + parameter * decay
         is_complex = tw.isdtype(gradient.dtype, "complex floating")

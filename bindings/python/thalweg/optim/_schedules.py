@@ -40,8 +40,8 @@ class _Schedule:
         what is no such state."""
         if not (isinstance(state, Mapping) and {"last_step", "base_lrs"} <= set(state)):
             raise _C.DTypeError(
-                f"load_state_dict: state of {type(self).__name__} must be what state_dict() returns, a mapping "
-                "with the keys 'last_step' and 'base_lrs'"
+                f"load_state_dict: state of {type(self).__name__} must be what state_dict() returns, a "
+                "mapping with the keys 'last_step' and 'base_lrs'"
             )
         self.last_step, self.base_lrs = int(state["last_step"]), list(state["base_lrs"])
 
