@@ -171,7 +171,8 @@ complex, and EngineError for False on a tensor that an operator made. PyTorch's 
     {"grad", get_grad, set_grad,
      R"(The gradient that backward added up, or None. It stays the same tensor object while more is added.
 
-Setting it raises ShapeError, DTypeError or DeviceError for one that does not look like the tensor. PyTorch's Tensor.grad.
+Setting it raises ShapeError, DTypeError or DeviceError for one that does not look like the tensor, and EngineError for
+one of another engine. PyTorch's Tensor.grad.
 
 >>> x = tw.asarray([1.0, 2.0]).requires_grad_()
 >>> (x * x).sum().backward()

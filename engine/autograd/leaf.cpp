@@ -95,6 +95,11 @@ void check_gradient(const Tensor& tensor, const Tensor& gradient) {
                      " does not fit a tensor of " + std::string(name(tensor.dtype())) +
                      "; cast it with astype");
   }
+  if (&gradient.engine() != &tensor.engine()) {
+    throw EngineError(
+        "grad: the gradient belongs to another engine than the tensor; carry its value over, in Python with "
+        "from_numpy(x.numpy())");
+  }
   if (gradient.device() != tensor.device()) {
     throw DeviceError("grad: a gradient on " + to_string(gradient.device()) + " does not fit a tensor on " +
                       to_string(tensor.device()) + "; bring it there with .to(device)");

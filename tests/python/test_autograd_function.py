@@ -129,16 +129,21 @@ def test_in_place_forms_afterwards_do_not_change_what_was_saved():
 
 
 def test_several_outputs_some_not_differentiable():
+    seen = []
+
     class Parts(Function):
+        materialize = True
+
         @staticmethod
         def forward(ctx, x):
+            ctx.set_materialize_grads(Parts.materialize)
             low, high, places = x * 2, x * 3, tw.argsort(x)
             ctx.mark_non_differentiable(high)
             return low, high, places, "text"
 
         @staticmethod
-        def backward(ctx, g, none, nothing, text):
-            assert none is None and nothing is None and text is None
+        def backward(ctx, g, marked, integers, text):
+            seen.append((marked, integers, text))
             return g * 2
 
     x = leaf([1.0, 2.0])
@@ -146,6 +151,67 @@ def test_several_outputs_some_not_differentiable():
     assert low.requires_grad and not high.requires_grad and not places.requires_grad and text == "text"
     low.sum().backward()
     assert x.grad.tolist() == [2, 2]
+    marked, integers, nothing = seen.pop()
+    assert marked.tolist() == [0, 0] and marked.dtype == "float64"
+    assert integers.tolist() == [0, 0] and integers.dtype == "int64"
+    assert nothing is None
+    Parts.materialize = False
+    Parts.apply(x)[0].sum().backward()
+    assert seen == [(None, None, None)]
+
+
+def test_zeros_are_made_in_the_engine_of_the_gradient():
+    pair, seen = make_pair(True)
+    with tw.Engine():
+        x = leaf([1.0, 2.0])
+    pair.apply(x)[0].sum().backward()
+    assert (seen[0] + x.detach()).tolist() == [1, 2]
+
+
+def test_what_saved_nothing_may_run_backward_again():
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.factor = 2
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.saved_tensors == ()
+            return g * ctx.factor
+
+    x = leaf([1.0])
+    y = Twice.apply(x)
+    y.backward()
+    y.backward()
+    assert x.grad.item() == 4
+
+
+def test_a_complex_gradient_of_a_real_input_gives_its_real_part():
+    class Turned(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * (2 + 3j)
+
+    x = leaf([1.0])
+    Turned.apply(x).backward()
+    assert x.grad.item() == 2 and x.grad.dtype == "float64"
+
+
+@pytest.mark.parametrize("method", ["save_for_backward", "mark_dirty", "mark_non_differentiable"])
+def test_the_context_takes_tensors_only(method):
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            getattr(ctx, method)(x, 3)
+            return x
+
+    with pytest.raises(_C.DTypeError, match=rf"^{method}: argument \d is int, not a Tensor; keep other values"):
+        Wrong.apply(leaf([1.0]))
 
 
 def make_pair(materialize):

@@ -84,6 +84,17 @@ def test_grad_assignment():
         x.grad = x
 
 
+def test_a_gradient_of_another_engine_is_refused():
+    x = leaf([1.0, 2.0])
+    with tw.Engine():
+        gradient = tw.ones(2, dtype="float64")
+    with pytest.raises(_C.EngineError, match="grad: the gradient belongs to another engine than the tensor"):
+        x.grad = gradient
+    assert x.grad is None
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
 def test_first_gradient_is_not_the_users_tensor():
     x = leaf([1.0, 2.0])
     start = tw.ones(2, dtype="float64")

@@ -202,6 +202,74 @@ def test_deep_reentrant_backward():
     assert depth == 200 and x.grad.item() == 600
 
 
+def nested_function(depth: int, modes: set):
+    class Nested(tw.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            modes.add((tw.is_grad_enabled(), tw.is_inference_mode_enabled()))
+            if depth == 0:
+                return g
+            with tw.enable_grad():
+                q = leaf([1.0])
+                y = nested_function(depth - 1, modes).apply(q)
+            y.backward()
+            return g + q.grad
+
+    return Nested
+
+
+def test_deep_reentrant_backward_of_functions():
+    modes = set()
+    threads = threading.active_count()
+    for depth in (300, 1000):  # Python's own limit of recursion is 1000 frames
+        x = leaf([1.0])
+        nested_function(depth, modes).apply(x).backward()
+        assert x.grad.item() == depth + 1
+    assert modes == {(False, False)}
+    assert threading.active_count() == threads
+
+
+def test_deep_reentrant_backward_goes_on_in_the_same_engine_and_mode():
+    with tw.Engine():
+        x = leaf([1.0])
+        inner = []
+
+        def nested(grad):
+            inner.append(True)
+            if len(inner) < 150:
+                with tw.no_grad():
+                    tw.autograd.grad(y, x, retain_graph=True)
+            else:
+                inner.append((tw.ones(1, dtype="float64") + x.detach()).item() == 2)  # of this engine
+            assert not tw.is_grad_enabled()
+
+        y = x * 3
+        y.register_hook(nested)
+        y.backward()
+    assert len(inner) == 151 and all(inner)
+
+
+def test_errors_of_a_deep_reentrant_backward_pass_through():
+    count = 0
+
+    def nested(grad):
+        nonlocal count
+        count += 1
+        if count == 130:
+            raise KeyError("deep")
+        y.backward(retain_graph=True)
+
+    y = leaf([1.0]) * 3
+    y.register_hook(nested)
+    with pytest.raises(KeyError, match="deep"):
+        y.backward(retain_graph=True)
+    assert count == 130
+
+
 def test_concurrent_backward_adds_exactly():
     x = leaf([3.0])
     shared = (x * x).sum()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import thalweg as tw
 from conftest import FLOATS, INTEGERS, check
+from thalweg import _C
 
 ROUNDING = {"float32": 2.0**-23, "float64": 2.0**-52}
 REDUCTIONS = ["mean", "sum", "none"]
@@ -144,6 +145,55 @@ def test_classes_may_have_any_integer_dtype(dtype):
     x = normals((3, 4), "float32")
     target = np.array([3, 0, 1], dtype)
     check_close(tw.cross_entropy(tw.asarray(x), tw.asarray(target)), np_cross_entropy(x, target), "float32")
+
+
+WEIGHTED = {
+    "classes": ((5, 3), {}),
+    "ignored": ((5, 3), {"ignore_index": 1}),
+    "smoothed": ((4, 3, 2, 2), {"label_smoothing": 0.2}),
+    "ignored and smoothed": ((6, 3), {"ignore_index": 0, "label_smoothing": 0.1}),
+    "one example": ((3,), {}),
+    "probabilities": ((5, 3), {}),
+    "probabilities smoothed": ((2, 3, 4), {"label_smoothing": 0.3}),
+}
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_cross_entropy_with_weights_of_classes(kind, reduction):
+    torch = pytest.importorskip("torch")
+    shape, options = WEIGHTED[kind]
+    rng = np.random.default_rng(5)
+    x, weight = rng.standard_normal(shape), np.array([0.5, 2.0, 0.0])
+    axis = min(1, len(shape) - 1)
+    if "probabilities" in kind:
+        target = rng.uniform(size=shape)
+    else:
+        target = rng.integers(0, 3, shape[:axis] + shape[axis + 1 :])
+    a, b = tw.asarray(x).requires_grad_(), torch.tensor(x, requires_grad=True)
+    result = tw.cross_entropy(a, tw.asarray(target), tw.asarray(weight), reduction=reduction, **options)
+    expected = torch.nn.functional.cross_entropy(
+        b, torch.tensor(target), torch.tensor(weight), reduction=reduction, **options
+    )
+    assert np.allclose(result.detach().numpy(), expected.detach().numpy(), rtol=1e-12, equal_nan=True)
+    result.sum().backward()
+    expected.sum().backward()
+    assert np.allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-10, atol=1e-14, equal_nan=True)
+
+
+def test_weights_of_classes_by_hand():
+    # -log p is log 2 for both; the mean weighs by 3 and by 1.
+    x = tw.zeros((2, 2), dtype="float16")
+    loss = tw.cross_entropy(x, tw.asarray([0, 1]), weight=tw.asarray([3, 1]), reduction="none")
+    check(loss, np.array([3 * math.log(2), math.log(2)], "float16"), rtol=1e-3)
+    mean = tw.cross_entropy(tw.asarray([[0.0, 0.0], [0.0, 3.0]]), tw.asarray([0, 1]), tw.asarray([3.0, 1.0]))
+    assert mean.item() == pytest.approx((3 * math.log(2) + math.log(1 + math.exp(-3))) / 4, rel=1e-6)
+    with pytest.raises(_C.ShapeError, match=r"weight has shape \(3,\); 2 classes need \(2,\)"):
+        tw.cross_entropy(x, tw.asarray([0, 1]), weight=tw.ones(3))
+    with pytest.raises(_C.DTypeError, match="cross_entropy"):
+        tw.cross_entropy(x, tw.asarray([0, 1]), weight=tw.ones(2, dtype="complex64"))
+    with pytest.raises(IndexError):
+        tw.cross_entropy(x, tw.asarray([0, -1]), weight=tw.ones(2)).item()
 
 
 def test_cross_entropy_at_its_edges():

@@ -1,10 +1,12 @@
 # test_nn.py: modules: the tree of parameters, state, layers beside torch's where it is there.
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import thalweg as tw
-from thalweg import nn
+from thalweg import _C, nn
 
 try:
     import torch
@@ -129,6 +131,109 @@ def test_to_a_dtype():
     assert model(tw.ones((2, 3), dtype="float64")).dtype == "float64"
 
 
+def test_to_leaves_alone_what_is_there_already():
+    model = Pair()
+    before = list(model.parameters())
+    before[0].grad = tw.asarray(3.0)
+    model.to("float32").to(before[0].device)
+    assert all(a is b for a, b in zip(model.parameters(), before, strict=True))
+    assert model.scale.grad.item() == 3.0
+
+
+class Tied(nn.Module):
+    """The same parameter and the same buffer under two names."""
+
+    def __init__(self):
+        self.embedding = nn.Embedding(5, 3)
+        self.output = nn.Linear(3, 5, bias=False)
+        self.output.weight = self.embedding.weight
+        self.register_buffer("one", tw.zeros(2))
+        self.register_buffer("two", self.one)
+
+
+@pytest.mark.parametrize("again", [lambda m: m.to("float64"), copy.deepcopy, lambda m: m.to("float32")])
+def test_shared_parameters_stay_shared(again):
+    model = again(Tied())
+    assert model.output.weight is model.embedding.weight
+    assert model.two is model.one
+    assert len(list(model.parameters())) == 1
+    tw.optim.SGD(model.parameters(), lr=1.0)
+    (model.embedding.weight.sum() + 2 * model.output.weight.sum()).backward()
+    assert model.output.weight.grad.tolist() == [[3.0] * 3] * 5
+
+
+def test_shared_parameters_stay_shared_on_another_device():
+    with tw.Engine(cpu_devices=2):
+        model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+        model[1].weight = model[0].weight
+        model.to("cpu:1")
+        assert str(model[0].weight.device) == "cpu:1"
+        assert model[1].weight is model[0].weight
+        assert len(list(model.parameters())) == 3
+        model(tw.ones((2, 3), device="cpu:1")).sum().backward()
+        assert str(model[0].weight.grad.device) == "cpu:1"
+
+
+def test_a_frozen_parameter_is_a_parameter():
+    class Frozen(nn.Module):
+        def __init__(self):
+            self.weight = nn.Parameter(tw.asarray([1.0, 2.0]), requires_grad=False)
+            self.counts = nn.Parameter(tw.asarray([3]), requires_grad=False)
+            self.plain = tw.ones(2)
+
+    model = Frozen()
+    assert [name for name, _ in model.named_parameters()] == ["weight", "counts"]
+    assert {name: value.tolist() for name, value in model.state_dict().items()} == {
+        "weight": [1.0, 2.0],
+        "counts": [3],
+    }
+    assert not model.weight.requires_grad
+    other = nn.Module()
+    other.weight = model.to("float64").weight
+    assert list(other.state_dict()) == ["weight"]
+    late = nn.Parameter(tw.ones(1)).requires_grad_(False)
+    other.late = late
+    assert list(other.state_dict()) == ["weight", "late"]
+    with pytest.raises(TypeError, match="Parameter: data must be a Tensor, not ndarray"):
+        nn.Parameter(np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (tw.ones(2, dtype="complex64"), TypeError, "Linear: bias is complex64, here float32"),
+        ("text", TypeError, "Linear: bias cannot be taken as a tensor: .* str"),
+        (None, TypeError, "Linear: bias cannot be taken as a tensor"),
+        ([1.0, 2.0, 3.0], ValueError, r"bias has shape \(3,\), here \(2,\)"),
+    ],
+)
+def test_state_with_a_wrong_value_changes_nothing(value, error, text):
+    model = nn.Linear(2, 2)
+    before = model.weight.tolist()
+    with pytest.raises(error, match=text):
+        model.load_state_dict({"weight": tw.zeros((2, 2)), "bias": value})
+    assert model.weight.tolist() == before
+
+
+def test_state_of_another_engine_changes_nothing():
+    model = nn.Linear(2, 2)
+    before = model.weight.tolist()
+    with tw.Engine():
+        bias = tw.ones(2)
+    with pytest.raises(_C.EngineError, match="belongs to another engine"):
+        model.load_state_dict({"weight": tw.zeros((2, 2)), "bias": bias})
+    assert model.weight.tolist() == before
+    assert model.weight.requires_grad and model.weight.is_leaf
+
+
+def test_state_is_a_mapping_of_what_asarray_takes():
+    model = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match="Linear: state must map names to tensors, .* not be a list"):
+        model.load_state_dict([tw.ones((2, 2))])
+    model.load_state_dict({"weight": np.eye(2), "bias": [1, 2]})
+    assert (model.weight.tolist(), model.bias.tolist()) == ([[1.0, 0.0], [0.0, 1.0]], [1.0, 2.0])
+
+
 def test_repr_shows_the_tree():
     text = repr(nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.25)))
     assert text == "Sequential(\n  (0): Linear(2, 3, bias=True)\n  (1): Dropout(p=0.25)\n)"
@@ -155,10 +260,24 @@ def test_batch_norm_keeps_running_statistics():
     mean = x.numpy().mean((0, 2, 3))
     assert np.allclose(layer.running_mean.numpy(), 0.1 * mean, atol=1e-5)
     assert not layer.running_mean.requires_grad
+    assert layer.num_batches_tracked.item() == 1
+    assert layer.num_batches_tracked.dtype == "int64"
     layer.eval()
     before = layer.running_mean.numpy().copy()
     layer(x)
     assert np.array_equal(layer.running_mean.numpy(), before)
+    assert layer.num_batches_tracked.item() == 1
+
+
+@needs_torch
+def test_batch_norm_takes_torchs_state():
+    ours, theirs = nn.BatchNorm2d(3), torch.nn.BatchNorm2d(3)
+    for _ in range(2):
+        theirs(torch.randn(2, 3, 4, 4) * 3 + 1)
+    assert ours.load_state_dict(theirs.state_dict()) == ([], [])
+    assert ours.num_batches_tracked.item() == 2
+    assert np.array_equal(ours.running_var.numpy(), theirs.running_var.numpy())
+    assert set(ours.state_dict()) == set(theirs.state_dict())
 
 
 def test_dropout_only_in_training():
@@ -188,10 +307,7 @@ def test_a_small_model_learns():
 
 def both(ours, theirs, x):
     """Outputs and gradients of two layers with the same weights."""
-    given = theirs.state_dict().items()
-    ours.load_state_dict(
-        {name: tw.asarray(value.numpy()) for name, value in given if "num_batches" not in name}
-    )
+    ours.load_state_dict(theirs.state_dict())
     a = tw.asarray(x).requires_grad_()
     b = torch.tensor(x, requires_grad=True)
     result, expected = ours(a), theirs(b)

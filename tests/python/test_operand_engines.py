@@ -124,6 +124,7 @@ CALLS = {
     "cross_entropy": [
         lambda o: tw.cross_entropy(o.m, o.i[:4], label_smoothing=0.1),
         lambda o: tw.cross_entropy(o.m, o.m, reduction="none"),
+        lambda o: tw.cross_entropy(o.m, o.i[:4], o.m[0], label_smoothing=0.1),
     ],
     "cumulative_sum": [lambda o: tw.cumulative_sum(o.x, include_initial=True)],
     "cumulative_prod": [lambda o: tw.cumulative_prod(o.x, include_initial=True)],

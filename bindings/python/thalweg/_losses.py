@@ -22,9 +22,11 @@ from thalweg._operations import (
 from thalweg._typing import Tensor
 
 _astype = op("astype")
+_broadcast_to = op("broadcast_to")
 _expand_dims = op("expand_dims")
 _logical_and = op("logical_and")
 _mean = op("mean")
+_reshape = op("reshape")
 _square = op("square")
 _squeeze = op("squeeze")
 _sum = op("sum")
@@ -116,6 +118,7 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     /,
+    weight: Tensor | None = None,
     *,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
@@ -129,6 +132,8 @@ def cross_entropy(
 
     Classes equal to ignore_index have the loss 0 and do not count in the mean, which is nan for no example;
     the mean for probabilities is over all examples. A probability of 0 gives 0 whatever the logit.
+    weight, of shape (C,), multiplies the part of each class in the loss; in the mean an example of a class
+    then counts as much as its weight.
     label_smoothing, from 0 to 1, is the share of the target that is spread evenly over the classes.
 
     Raises ShapeError for shapes that do not fit, ValueError for other arguments out of range and DTypeError
@@ -153,6 +158,8 @@ def cross_entropy(
     axis = min(1, input.ndim - 1)
     if input.shape[axis] == 0:
         raise _C.ShapeError(f"{name}: input of shape {input.shape} has no class along axis {axis}")
+    if weight is not None:
+        weight = _class_weight(name, weight, input, axis)
     log_probabilities = log_softmax(input, axis=axis)
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if target.dtype.kind == "real floating":
@@ -162,28 +169,47 @@ def cross_entropy(
                 "give classes as integers, or probabilities in the shape of input"
             )
         _check_same_shape(name, input, target)
-        return _of_probabilities(log_probabilities, target, axis, smoothing, reduction)
+        return _of_probabilities(log_probabilities, target, weight, axis, smoothing, reduction)
     if "integer" not in target.dtype.kind:
         raise _C.DTypeError(f"{name}: target must have an integer or real floating dtype, not {target.dtype}")
     if target.shape != expected:
         raise _C.ShapeError(
             f"{name}: target has shape {target.shape}; input of shape {input.shape} needs {expected}"
         )
-    return _of_classes(log_probabilities, target, axis, ignore_index, smoothing, reduction)
+    return _of_classes(log_probabilities, target, weight, axis, ignore_index, smoothing, reduction)
+
+
+def _class_weight(name: str, weight: Tensor, input: Tensor, axis: int) -> Tensor:
+    """The weights in the dtype and the shape of the input."""
+    weight = require_real(name, weight)
+    classes = input.shape[axis]
+    if weight.shape != (classes,):
+        raise _C.ShapeError(f"{name}: weight has shape {weight.shape}; {classes} classes need ({classes},)")
+    along = tuple(classes if i == axis else 1 for i in range(input.ndim))
+    weight = _reshape(_astype(weight, dtype=input.dtype), shape=along)
+    return _broadcast_to(weight, shape=input.shape)
 
 
 def _of_probabilities(
-    log_probabilities: Tensor, target: Tensor, axis: int, smoothing: float, reduction: str
+    log_probabilities: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    axis: int,
+    smoothing: float,
+    reduction: str,
 ) -> Tensor:
     if smoothing > 0:
         target = target * (1 - smoothing) + smoothing / target.shape[axis]
     terms = _where(target == 0, 0, target * log_probabilities)
+    if weight is not None:
+        terms = terms * weight
     return _reduced(-_sum(terms, axis=axis), reduction)
 
 
 def _of_classes(
     log_probabilities: Tensor,
     target: Tensor,
+    weight: Tensor | None,
     axis: int,
     ignore_index: int,
     smoothing: float,
@@ -194,14 +220,21 @@ def _of_classes(
     # take_along_axis counts negative positions from the end: here they must fail.
     number = log_probabilities.shape[axis]
     place = _where(_logical_and(counts, classes < 0), number, _where(counts, classes, 0))
-    loss = -_squeeze(
-        _take_along_axis(log_probabilities, _expand_dims(place, axis=axis), axis=axis), axis=axis
-    )
+
+    def chosen(x: Tensor, place: Tensor) -> Tensor:
+        return _squeeze(_take_along_axis(x, _expand_dims(place, axis=axis), axis=axis), axis=axis)
+
+    parts = log_probabilities if weight is None else log_probabilities * weight
+    loss = -chosen(parts, place)
     if smoothing > 0:
-        loss = (1 - smoothing) * loss - smoothing * _mean(log_probabilities, axis=axis)
+        loss = (1 - smoothing) * loss - smoothing * _mean(parts, axis=axis)
     loss = _where(counts, loss, 0)
     if reduction == "mean":
-        return _sum(loss) / _astype(_sum(counts), dtype=loss.dtype)
+        count = _sum(counts)
+        if weight is not None:
+            # In range, so that a class out of range fails once.
+            count = _sum(_where(counts, chosen(weight, _where(place < number, place, 0)), 0))
+        return _sum(loss) / _astype(count, dtype=loss.dtype)
     return _reduced(loss, reduction)
 
 

@@ -112,8 +112,8 @@ class GradSlot {
 
 /// The gradient; empty if there is none.
 Tensor gradient_of(const Tensor& tensor);
-/// Replaces the gradient; an empty tensor removes it. Throws ShapeError, DTypeError or DeviceError unless it
-/// looks like `tensor`.
+/// Replaces the gradient; an empty tensor removes it. Throws ShapeError, DTypeError, DeviceError or
+/// EngineError unless it looks like `tensor` and is of its engine.
 void set_gradient(const Tensor& tensor, Tensor gradient);
 /// The slot of `tensor`, made if there is none; `tensor` must have something to do with gradients.
 std::shared_ptr<GradSlot> grad_slot(const Tensor& tensor);

@@ -7,6 +7,7 @@ from thalweg import _C
 from thalweg._typing import Any, Tensor
 from thalweg.autograd._anomaly import noting_places
 from thalweg.autograd._edges import GradientEdge
+from thalweg.autograd._nesting import nesting
 
 Place = Tensor | GradientEdge
 
@@ -24,6 +25,7 @@ def _gradients(name: str, gradients: Any, roots: list[Tensor]) -> list[Any]:
     return listed
 
 
+@nesting
 def backward(
     tensors: Place | Sequence[Place],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -41,7 +43,8 @@ def backward(
 
     Raises EngineError for a tensor that requires no gradient, for one of several elements without a gradient
     and for a graph whose saved values an earlier backward let go; ShapeError for a gradient of another shape;
-    and ValueError for no inputs. PyTorch's torch.autograd.backward.
+    and ValueError for no inputs. Calls from within backward may nest to any depth. PyTorch's
+    torch.autograd.backward.
 
     >>> x = tw.asarray([1.0, 2.0]).requires_grad_()
     >>> tw.autograd.backward([x * 2, x * x], [tw.ones(2), tw.ones(2)])
@@ -60,6 +63,7 @@ def backward(
     )
 
 
+@nesting
 def grad(
     outputs: Place | Sequence[Place],
     inputs: Place | Sequence[Place],
@@ -109,12 +113,12 @@ def grad(
 
 
 def _zeros(like: Place) -> Tensor:
-    from thalweg._creation import zeros
+    from thalweg._creation import zeros, zeros_like
 
     if isinstance(like, GradientEdge):
         shape, dtype, device = _C.edge_meta(like)
         return zeros(shape, dtype=dtype, device=device)
-    return zeros(like.shape, dtype=like.dtype, device=like.device)
+    return zeros_like(like)
 
 
 def execution_order(*roots: Place) -> list[_C.Node]:

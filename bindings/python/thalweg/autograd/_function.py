@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from thalweg import _C
+from thalweg._engines import elsewhere, entered
 from thalweg._typing import Any, Tensor
 from thalweg.autograd._modes import no_grad
 from thalweg.autograd._saved import Packed
@@ -12,6 +13,15 @@ from thalweg.autograd._saved import Packed
 
 def _is_among(x: Any, others: Sequence[Any]) -> bool:
     return any(x is other for other in others)
+
+
+def _only_tensors(name: str, values: Sequence[Any], none: bool = False) -> None:
+    for i, each in enumerate(values):
+        if not isinstance(each, Tensor) and not (none and each is None):
+            raise _C.DTypeError(
+                f"{name}: argument {i} is {type(each).__name__}, not a Tensor; keep other values as attributes "
+                "of ctx"
+            )
 
 
 class _Saved:
@@ -60,13 +70,8 @@ class FunctionContext:
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps inputs, outputs or other tensors (or None) for `saved_tensors`. In-place forms of them
-        afterwards change nothing there."""
-        for i, each in enumerate(tensors):
-            if not isinstance(each, Tensor | None):
-                raise _C.DTypeError(
-                    f"save_for_backward: argument {i} is {type(each).__name__}, not a Tensor; keep other "
-                    "values as attributes of ctx"
-                )
+        afterwards change nothing there. Raises DTypeError for other values."""
+        _only_tensors("save_for_backward", tensors, none=True)
         self._to_save = tensors
 
     @property
@@ -83,15 +88,19 @@ class FunctionContext:
         )
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
-        """Outputs that require no gradient."""
+        """Outputs that require no gradient: backward gets zeros for them. Raises DTypeError for what is no
+        tensor."""
+        _only_tensors("mark_non_differentiable", outputs)
         self._plain.extend(outputs)
 
     def mark_dirty(self, *inputs: Tensor) -> None:
-        """Inputs that forward changed in place, and returns."""
+        """Inputs that forward changed in place, and returns. Raises DTypeError for what is no tensor."""
+        _only_tensors("mark_dirty", inputs)
         self._dirty.extend(inputs)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None for outputs that have no gradient."""
+        """Whether backward gets zeros (the default) or None for outputs that have no gradient, among them
+        integers and those marked as not differentiable."""
         self._materialize = value
 
     def _keep(self, outputs: Sequence[Any], recorded: bool) -> None:
@@ -113,7 +122,9 @@ class FunctionContext:
                     f"{self._function.__name__}: a leaf that requires a gradient cannot be changed in place"
                 )
         passing = [each if self._passes(each) else None for each in outputs]
-        self._metas = [None if each is None else (each.shape, each.dtype, each.device) for each in passing]
+        self._metas = [
+            (each.shape, each.dtype, each.device) if isinstance(each, Tensor) else None for each in outputs
+        ]
         # What is an argument too stays what it is, unless forward has changed it.
         fresh = [not _is_among(each, args) or _is_among(each, self._dirty) for each in outputs]
         attached = _C.attach_function(self._function.__name__, self, inputs, passing, fresh)
@@ -134,20 +145,20 @@ class FunctionContext:
     ) -> tuple[Tensor | None, ...]:
         from thalweg._creation import zeros
 
-        if self._saved is None:
-            raise self._freed()
         given: list[Tensor | None] = list(gradients)
+        some = next((each for each in gradients if each is not None), None)
+        make = (elsewhere(some) if entered else None) or _call
         for i, each in enumerate(given):
             meta = self._metas[i]
             if each is None and self._materialize and meta is not None:
-                given[i] = zeros(meta[0], dtype=meta[1], device=meta[2])
+                given[i] = make(zeros, meta[0], dtype=meta[1], device=meta[2])
         self.needs_input_grad = needed
         self._node = node
         try:
             found = self._function.backward(self, *given)
         finally:
             self._node = None
-        if not keep:
+        if not keep and self._saved:  # what saved nothing may run again
             self._saved = None
         return self._checked(found, len(needed), needed)
 
@@ -168,12 +179,18 @@ class FunctionContext:
         return tuple(each if wanted else None for each, wanted in zip(results[:count], needed, strict=True))
 
 
+def _call(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    return function(*args, **options)
+
+
 class Function:
     """A function whose derivative is Python code: a subclass defines the static methods forward(ctx, *args),
     or forward(*args) and setup_context(ctx, inputs, output), and backward(ctx, *grads), which returns a
     gradient, or None, for each argument of forward. `apply` calls it.
 
     ctx.save_for_backward keeps tensors, ctx.needs_input_grad says in backward which gradients are wanted.
+    What backward returns is summed and cast to what the argument looks like; of complex numbers for a real
+    argument the real part counts. Outputs that have no gradient give zeros, those that are no tensors None.
     What forward does is not recorded; what backward does is with create_graph=True, for higher derivatives.
     Both run on the calling thread and may read values. Raises what they raise, and EngineError where backward
     returns another number of gradients.
@@ -266,7 +283,9 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         results = found if isinstance(found, tuple) else (found,)
         name = ctx._function.__name__
         kept = tuple(
-            _Refuse.apply(each.detach().requires_grad_(), name) if isinstance(each, Tensor) else each
+            _Refuse.apply(each.detach(), name, *_sources(ctx, grads, each))
+            if isinstance(each, Tensor)
+            else each
             for each in results
         )
         return kept if isinstance(found, tuple) else kept[0]
@@ -274,11 +293,19 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def _sources(ctx: FunctionContext, grads: Sequence[Tensor | None], like: Tensor) -> list[Tensor]:
+    """Tensors at what the results of backward depend on: the inputs of forward and the gradients given."""
+    edges = ctx._node.next_functions if ctx._node is not None else ()
+    inputs = [_C.output_of(node, output, like) for node, output in edges if node is not None]
+    return [*inputs, *(each for each in grads if isinstance(each, Tensor) and each.requires_grad)]
+
+
 class _Refuse(Function):
-    """The identity, without a second derivative."""
+    """The identity, without a second derivative. It stands behind `sources`, so that who asks for their
+    second derivative gets here."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, name: str) -> Tensor:
+    def forward(ctx: Any, x: Tensor, name: str, *sources: Tensor) -> Tensor:
         ctx.name = name
         return x
 

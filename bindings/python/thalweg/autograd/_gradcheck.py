@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from thalweg import _C
+from thalweg._engines import elsewhere, entered
 from thalweg._typing import Any, Tensor
 from thalweg.autograd._backward import grad
 
@@ -30,13 +31,24 @@ class GradcheckError(_C.Error, RuntimeError):
     """
 
 
-def _tuple(values: Any) -> tuple[Any, ...]:
-    return (values,) if isinstance(values, Tensor) else tuple(values)
+def _tuple(what: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, Tensor):
+        return (values,)
+    if not isinstance(values, (tuple, list)):
+        raise _C.DTypeError(f"gradcheck: {what} must be a Tensor or several, not {type(values).__name__}")
+    return tuple(values)
 
 
 def _outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[Tensor]:
-    """The results that a gradient can start from."""
-    return [each for each in _tuple(function(*inputs)) if isinstance(each, Tensor) and _is_inexact(each)]
+    """The results that have derivatives."""
+    results = _tuple("what the function returns", function(*inputs))
+    return [each for each in results if isinstance(each, Tensor) and _is_inexact(each)]
+
+
+def _beside(tensors: Sequence[Any]) -> Callable[..., Any] | None:
+    """What calls a function in the engine of the tensors, if that is not the current one."""
+    found = map(elsewhere, tensors) if entered else ()
+    return next((there for there in found if there), None)
 
 
 def _is_inexact(x: Tensor) -> bool:
@@ -91,9 +103,11 @@ def gradcheck(
     """True if the gradients of func(*inputs) with respect to the inputs that require them agree with finite
     differences of step eps, element by element, within atol + rtol * size.
 
-    Inputs should be float64 or complex128. Of complex numbers the gradient is that of PyTorch: a real
-    function moves by the real part of conj(gradient) times the step. Raises GradcheckError, or returns False
-    without raise_exception, where they do not agree; ValueError if no input requires a gradient.
+    Inputs should be float64 or complex128. An output that requires no gradient counts as one of derivative 0,
+    so that what leaves the record on the way is found. Of complex numbers the gradient is that of PyTorch: a
+    real function moves by the real part of conj(gradient) times the step. Raises GradcheckError, or returns
+    False without raise_exception, where they do not agree; ValueError if no input requires a gradient and
+    DTypeError for inputs or results that are no tensors.
 
     PyTorch's torch.autograd.gradcheck.
 
@@ -105,17 +119,32 @@ def gradcheck(
 
     from thalweg._creation import asarray
 
-    listed = list(_tuple(inputs))
+    listed = list(_tuple("inputs", inputs))
+    if there := _beside(listed):
+        options: dict[str, Any] = {"eps": eps, "atol": atol, "rtol": rtol, "raise_exception": raise_exception}
+        return bool(there(gradcheck, func, listed, **options))
     checked = [i for i, each in enumerate(listed) if isinstance(each, Tensor) and each.requires_grad]
     if not checked:
         raise _C.ValueError("gradcheck: no input requires a gradient; call requires_grad_() on one")
     outputs = _outputs(func, listed)
+    coarse = [i for i in checked if listed[i].dtype not in ("float64", "complex128")]
+    hint = (
+        f"; input {coarse[0]} is {listed[coarse[0]].dtype}, too coarse for it: use float64" if coarse else ""
+    )
     for which in checked:
         differences = _differences(func, listed, which, eps)
         for number, output in enumerate(outputs):
-            if not output.requires_grad:
-                continue
             real, imag = differences[number]
+            if not output.requires_grad:
+                if np.allclose(real, 0, atol=atol) and np.allclose(imag, 0, atol=atol):
+                    continue
+                if not raise_exception:
+                    return False
+                raise GradcheckError(
+                    f"gradcheck: output {number} requires no gradient, but finite differences with respect "
+                    f"to input {which} give {real + 1j * imag if imag.any() else real}; "
+                    "it left the record on the way, by detach, no_grad or NumPy" + hint
+                )
             units = (1, 1j) if output.dtype.kind == "complex floating" else (1,)
             for element in range(output.size):
                 for unit in units:
@@ -138,7 +167,7 @@ def gradcheck(
                         return False
                     raise GradcheckError(
                         f"gradcheck: of output {number}, element {element}, with respect to input {which}: "
-                        f"the derivative is {analytic}, finite differences give {expected}"
+                        f"the derivative is {analytic}, finite differences give {expected}" + hint
                     )
     return True
 
@@ -156,7 +185,8 @@ def gradgradcheck(
     """gradcheck of the gradients of func: its second derivatives, and those by the gradients of the outputs
     (grad_outputs, random without).
 
-    Raises as gradcheck. PyTorch's torch.autograd.gradgradcheck.
+    Raises as gradcheck, and ValueError if no output requires a gradient. PyTorch's
+    torch.autograd.gradgradcheck.
 
     >>> x = tw.asarray([0.5, 1.5], dtype="float64").requires_grad_()
     >>> tw.autograd.gradgradcheck(lambda x: tw.sin(x) * x, x)
@@ -166,8 +196,15 @@ def gradgradcheck(
 
     from thalweg._creation import asarray
 
-    listed = list(_tuple(inputs))
+    listed = list(_tuple("inputs", inputs))
+    if there := _beside(listed):
+        options: dict[str, Any] = {"eps": eps, "atol": atol, "rtol": rtol, "raise_exception": raise_exception}
+        return bool(there(gradgradcheck, func, listed, grad_outputs, **options))
     outputs = [each for each in _outputs(func, listed) if each.requires_grad]
+    if not outputs:
+        raise _C.ValueError(
+            "gradgradcheck: no output requires a gradient; have an input require one, and see gradcheck"
+        )
     if grad_outputs is None:
         rng = np.random.default_rng(0)
         starts = []
@@ -178,7 +215,7 @@ def gradgradcheck(
             start = asarray(np.asarray(values), dtype=each.dtype, device=each.device)
             starts.append(start.requires_grad_())
     else:
-        starts = list(_tuple(grad_outputs))
+        starts = list(_tuple("grad_outputs", grad_outputs))
     wanted = [i for i, each in enumerate(listed) if isinstance(each, Tensor) and each.requires_grad]
 
     def gradients(*arguments: Any) -> tuple[Any, ...]:

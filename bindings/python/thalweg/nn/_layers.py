@@ -136,8 +136,9 @@ class LayerNorm(Module):
 
 class BatchNorm2d(Module):
     """batch_norm over the channels of (N, C, H, W). In training the batch's statistics are used, and they
-    move the running ones by momentum; in evaluation the running ones are used. Raises ShapeError for an input
-    of another shape. PyTorch's nn.BatchNorm2d.
+    move the running ones by momentum; in evaluation the running ones are used. The buffers are running_mean,
+    running_var and num_batches_tracked, the number of batches seen. Raises ShapeError for an input of another
+    shape. PyTorch's nn.BatchNorm2d, whose state_dict it takes.
 
     >>> tw.nn.BatchNorm2d(3)(tw.ones((2, 3, 4, 4))).shape
     (2, 3, 4, 4)
@@ -152,6 +153,7 @@ class BatchNorm2d(Module):
         self.bias = Parameter(tw.zeros(num_features, dtype=dtype))
         self.register_buffer("running_mean", tw.zeros(num_features, dtype=dtype))
         self.register_buffer("running_var", tw.ones(num_features, dtype=dtype))
+        self.register_buffer("num_batches_tracked", tw.asarray(0, dtype="int64"))
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4:
@@ -169,6 +171,7 @@ class BatchNorm2d(Module):
         if self.training:
             self.running_mean = result.running_mean.detach()
             self.running_var = result.running_var.detach()
+            self.num_batches_tracked = self.num_batches_tracked + 1
         return result.output
 
     def extra_repr(self) -> str:

@@ -1,10 +1,12 @@
 # _module.py: Module, the tree of parameters, buffers and modules, and its containers.
-"""Layers keep their tensors as attributes. A leaf that requires a gradient is a parameter, a tensor given to
-register_buffer is state without gradient, a Module is a child; everything else is an ordinary attribute."""
+"""Layers keep their tensors as attributes. What Parameter made and any other leaf that requires a gradient is
+a parameter, a tensor given to register_buffer is state without gradient, a Module is a child; everything else
+is an ordinary attribute."""
 
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,20 +14,46 @@ import thalweg as tw
 from thalweg import _C
 from thalweg._typing import DeviceLike, DTypeLike, Tensor
 
+# What Parameter made, by id: tensors have one class, and one that requires no gradient looks like any other.
+_made: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+
 
 def Parameter(data: Tensor, /, requires_grad: bool = True) -> Tensor:  # noqa: N802
-    """A leaf with the value of data that a Module registers as a parameter. Raises DTypeError for a dtype
-    that is neither floating nor complex. PyTorch's nn.Parameter, as a function: tensors have one class.
+    """A leaf with the value of data that a Module registers as a parameter, with requires_grad=False as a
+    frozen one. Raises DTypeError for what is no tensor, and to require a gradient for a dtype that is neither
+    floating nor complex. PyTorch's nn.Parameter, as a function: tensors have one class.
 
     >>> weight = tw.nn.Parameter(tw.ones(3))
     >>> weight.requires_grad, weight.is_leaf
     (True, True)
     """
-    return data.detach().requires_grad_(requires_grad)
+    if not isinstance(data, Tensor):
+        raise _C.DTypeError(f"Parameter: data must be a Tensor, not {type(data).__name__}; use asarray first")
+    parameter = data.detach().requires_grad_(requires_grad)
+    _made[id(parameter)] = parameter
+    return parameter
 
 
 def _is_parameter(value: object) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad and value.is_leaf
+    if not isinstance(value, Tensor):
+        return False
+    return (value.requires_grad and value.is_leaf) or _made.get(id(value)) is value
+
+
+def _brought(value: Tensor, target: DeviceLike | DTypeLike, dtype: tw.DType | None) -> Tensor:
+    """value itself if it is there already, else a new leaf."""
+    plain = value.detach()
+    if dtype is None:
+        moved = plain.to(target)
+        if moved.device == value.device:
+            return value
+    elif plain.dtype.kind != "real floating" or plain.dtype == dtype:
+        return value
+    else:
+        moved = plain.astype(dtype)
+    if _is_parameter(value):
+        return Parameter(moved, value.requires_grad)
+    return moved.requires_grad_(value.requires_grad)
 
 
 class Module:
@@ -194,19 +222,23 @@ class Module:
     def to(self, target: DeviceLike | DTypeLike) -> Module:
         """Brings parameters and buffers to a device, or the floating ones of them to a floating dtype.
 
-        They become new leaves without gradient: make optimisers afterwards."""
+        What is not there yet becomes a new leaf without gradient: make optimisers afterwards. What two
+        modules share they share afterwards too."""
         dtype = None
         with contextlib.suppress(TypeError, ValueError):
             dtype = tw.dtype(target)
-        for module in self.modules():
-            for kind in (module._parameters, module._buffers):
-                for name, value in kind.items():
-                    moved = value.detach()
-                    if dtype is None:
-                        moved = moved.to(target)
-                    elif moved.dtype.kind == "real floating":
-                        moved = moved.astype(dtype)
-                    kind[name] = moved.requires_grad_(value.requires_grad)
+        places = [
+            (kind, name, value)
+            for module in self.modules()
+            for kind in (module._parameters, module._buffers)
+            for name, value in kind.items()
+        ]
+        moved: dict[int, Tensor] = {}
+        for _, _, value in places:
+            if id(value) not in moved:
+                moved[id(value)] = _brought(value, target, dtype)
+        for kind, name, value in places:
+            kind[name] = moved[id(value)]
         return self
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -225,31 +257,43 @@ class Module:
         """Puts the values of state into the parameters and buffers of their names, cast to their dtypes and
         brought to their devices. Returns the names that state lacks and those that it has too many.
 
-        Raises ValueError, before anything is changed, that lists every name missing from state or unknown
-        here (strict only), and every shape that does not fit."""
+        Raises, before anything is changed, ValueError that lists every name missing from state or unknown
+        here (strict only) and every shape that does not fit, and DTypeError for a state that is no mapping
+        and for values that are no tensors or complex where the module is real."""
+        who = f"load_state_dict: {type(self).__name__}"
+        if not isinstance(state, Mapping):
+            raise _C.DTypeError(
+                f"{who}: state must map names to tensors, as state_dict() does, not be a "
+                f"{type(state).__name__}"
+            )
         own = {}
         for path, module in self.named_modules():
             for kind in (module._parameters, module._buffers):
                 for name, value in kind.items():
                     if name not in module._not_persistent:
-                        own[f"{path}.{name}" if path else name] = (kind, name, value)
+                        own[f"{path}.{name}" if path else name] = value
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]
         faults = []
         if strict and missing:
             faults.append(f"missing: {', '.join(missing)}")
         if strict and unexpected:
-            faults.append(f"unexpected: {', '.join(unexpected)}")
-        for name, (_, _, value) in own.items():
-            if name in state and tuple(state[name].shape) != tuple(value.shape):
-                faults.append(f"{name} has shape {tuple(state[name].shape)}, here {tuple(value.shape)}")
+            faults.append(f"unexpected: {', '.join(map(str, unexpected))}")
+        given = {name: _tensor_of(who, name, state[name]) for name in own if name in state}
+        for name, value in given.items():
+            if value.shape != own[name].shape:
+                faults.append(f"{name} has shape {value.shape}, here {own[name].shape}")
         if faults:
-            raise _C.ValueError(f"load_state_dict: {type(self).__name__}: {'; '.join(faults)}")
-        with tw.no_grad():
-            for name, (_, _, value) in own.items():
-                if name in state:
-                    given = tw.asarray(state[name]).detach().to(value.device)
-                    value[...] = given.astype(value.dtype, copy=False)
+            raise _C.ValueError(f"{who}: {'; '.join(faults)}")
+        for name, value in given.items():
+            if value.dtype.kind == "complex floating" and own[name].dtype.kind != "complex floating":
+                raise _C.DTypeError(f"{who}: {name} is {value.dtype}, here {own[name].dtype}")
+        _assign(
+            [
+                (own[name], value.to(own[name].device).astype(own[name].dtype, copy=False))
+                for name, value in given.items()
+            ]
+        )
         return missing, unexpected
 
     # --- text
@@ -330,3 +374,24 @@ def _add(container: Module, index: int, module: Module) -> None:
             f"{type(container).__name__}: element {index} must be a Module, not {type(module).__name__}"
         )
     container._modules[str(index)] = module
+
+
+def _tensor_of(who: str, name: str, value: Any) -> Tensor:
+    try:
+        return tw.asarray(value).detach()
+    except Exception as error:
+        raise _C.DTypeError(f"{who}: {name} cannot be taken as a tensor: {error}") from error
+
+
+def _assign(pairs: list[tuple[Tensor, Tensor]]) -> None:
+    """Puts each second value into the first tensor; where one fails (another engine's does), into none."""
+    before: list[tuple[Tensor, Tensor]] = []
+    with tw.no_grad():
+        try:
+            for target, value in pairs:
+                before.append((target, target.detach()))
+                target[...] = value
+        except BaseException:
+            for target, value in before:
+                target[...] = value
+            raise

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from thalweg import _C
 from thalweg.optim._optimizers import Optimizer
@@ -11,6 +13,10 @@ class _Schedule:
     """Sets lr of every group to a factor times what it was when the schedule was made."""
 
     def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise _C.DTypeError(
+                f"{type(self).__name__}: optimizer must be an Optimizer, not {type(optimizer).__name__}"
+            )
         self.optimizer = optimizer
         self.base_lrs = [group["lr"] for group in optimizer.param_groups]
         self.last_step = 0
@@ -29,12 +35,23 @@ class _Schedule:
         """The number of steps and the first learning rates."""
         return {"last_step": self.last_step, "base_lrs": list(self.base_lrs)}
 
-    def load_state_dict(self, state: dict[str, object]) -> None:
-        """Takes over what state_dict returned; the next step sets the learning rate."""
-        self.last_step, self.base_lrs = int(state["last_step"]), list(state["base_lrs"])  # type: ignore
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes over what state_dict returned; the next step sets the learning rate. Raises DTypeError for
+        what is no such state."""
+        if not (isinstance(state, Mapping) and {"last_step", "base_lrs"} <= set(state)):
+            raise _C.DTypeError(
+                f"load_state_dict: state of {type(self).__name__} must be what state_dict() returns, a "
+                "mapping with the keys 'last_step' and 'base_lrs'"
+            )
+        self.last_step, self.base_lrs = int(state["last_step"]), list(state["base_lrs"])
 
     def _lr(self, base: float) -> float:
         raise NotImplementedError
+
+
+def _steps(name: str, option: str, value: int) -> None:
+    if not isinstance(value, int) or value < 1:
+        raise _C.ValueError(f"{name}: {option} is {value!r}; it must be an int of at least 1")
 
 
 class StepLR(_Schedule):
@@ -49,8 +66,7 @@ class StepLR(_Schedule):
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
-        if step_size < 1:
-            raise _C.ValueError(f"StepLR: step_size is {step_size!r}; it must be at least 1")
+        _steps("StepLR", "step_size", step_size)
         super().__init__(optimizer)
         self.step_size, self.gamma = step_size, gamma
 
@@ -70,8 +86,7 @@ class CosineAnnealingLR(_Schedule):
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:  # noqa: N803
-        if T_max < 1:
-            raise _C.ValueError(f"CosineAnnealingLR: T_max is {T_max!r}; it must be at least 1")
+        _steps("CosineAnnealingLR", "T_max", T_max)
         super().__init__(optimizer)
         self.T_max, self.eta_min = T_max, eta_min
 
