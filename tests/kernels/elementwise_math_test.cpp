@@ -263,7 +263,8 @@ constexpr const char* kBinaryNames[] = {THALWEG_BINARY_FNS(THALWEG_QUOTE)};
 #undef THALWEG_QUOTE
 
 bool is_approximate(const std::string& op) {
-  for (const char* other : {"pow", "atan2", "hypot", "logaddexp", "sigmoid", "silu", "gelu"}) {
+  for (const char* other :
+       {"pow", "atan2", "hypot", "logaddexp", "sigmoid", "silu", "gelu", "silu_gradient", "gelu_gradient"}) {
     if (op == other) return true;
   }
   for (const MathCase& each : math_cases()) {

@@ -210,7 +210,9 @@ def test_the_context_takes_tensors_only(method):
             getattr(ctx, method)(x, 3)
             return x
 
-    with pytest.raises(_C.DTypeError, match=rf"^{method}: argument \d is int, not a Tensor; keep other values"):
+    with pytest.raises(
+        _C.DTypeError, match=rf"^{method}: argument \d is int, not a Tensor; keep other values"
+    ):
         Wrong.apply(leaf([1.0]))
 
 
