@@ -19,8 +19,8 @@ def _only_tensors(name: str, values: Sequence[Any], none: bool = False) -> None:
     for i, each in enumerate(values):
         if not isinstance(each, Tensor) and not (none and each is None):
             raise _C.DTypeError(
-                f"{name}: argument {i} is {type(each).__name__}, not a Tensor; keep other values as attributes "
-                "of ctx"
+                f"{name}: argument {i} is {type(each).__name__}, not a Tensor; keep other values as "
+                "attributes of ctx"
             )
 
 
