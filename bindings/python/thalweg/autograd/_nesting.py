@@ -5,9 +5,12 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 from thalweg import _C
 from thalweg._typing import Any
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # As many calls within one another as PyTorch's engine lets one stack have.
 _LEVELS = 60
@@ -20,7 +23,7 @@ class _Depth(threading.local):
 _depth = _Depth()
 
 
-def nesting(function: Callable[..., Any]) -> Callable[..., Any]:
+def nesting(function: Function) -> Function:
     """`function`, which may be called from within itself: past 60 levels a fresh thread goes on, whose stack,
     Python's limit of recursion included, begins anew. The caller waits for it."""
 
@@ -35,7 +38,7 @@ def nesting(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _depth.level = level
 
-    return nested
+    return nested  # type: ignore[return-value]
 
 
 def _on_a_fresh_thread(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
