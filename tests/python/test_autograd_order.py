@@ -253,6 +253,24 @@ def test_deep_reentrant_backward_goes_on_in_the_same_engine_and_mode():
     assert len(inner) == 151 and all(inner)
 
 
+def test_deep_reentrant_backward_keeps_hooks_of_saved_tensors_and_anomaly_mode():
+    packed, modes = [], []
+
+    def nested(grad):
+        modes.append(tw.autograd.is_anomaly_enabled())
+        if len(modes) < 100:
+            return y.backward(retain_graph=True)
+        with tw.enable_grad():
+            leaf([2.0]) * leaf([3.0])
+
+    y = leaf([1.0]) * 3
+    y.register_hook(nested)
+    pack = tw.autograd.graph.saved_tensors_hooks(lambda x: packed.append(x) or x, lambda x: x)
+    with tw.autograd.detect_anomaly(), pack:
+        y.backward(retain_graph=True)
+    assert modes == [True] * 100 and len(packed) == 2
+
+
 def test_errors_of_a_deep_reentrant_backward_pass_through():
     count = 0
 

@@ -46,12 +46,17 @@ def _on_a_fresh_thread(function: Callable[..., Any], args: tuple[Any, ...], opti
     grad_mode = _C.set_grad_mode(True)
     _C.set_grad_mode(grad_mode)
     inference = _C.is_inference_mode()
+    anomaly = _C.anomaly_mode()
+    hooks = _C.saved_tensors_hooks()
     results: list[Any] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         _C.set_grad_mode(grad_mode)
         _C.set_inference_mode(inference)
+        _C.set_anomaly_mode(*anomaly)
+        if hooks is not None:
+            _C.push_saved_tensors_hooks(*hooks)
         try:
             results.append(context.run(function, *args, **options))
         except BaseException as error:
