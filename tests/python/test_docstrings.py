@@ -66,7 +66,7 @@ SECTIONS = (
 )
 SOURCE = re.compile(
     rf"[Aa]rray API standard, ({'|'.join(SECTIONS)})"
-    r"|(NumPy|PyTorch)'s [\w.]+[,.;:)]"  # one of their functions
+    r"|(NumPy|PyTorch|safetensors)'s [\w.]+[,.;:)]"  # one of their functions
     r"|\(([^()]*\D)?(19|20)\d\d\)"  # authors, title (place, year)
 )
 

@@ -178,6 +178,12 @@ def test_legacy_capsules_hold_a_copy():
     assert np.from_dlpack(Legacy(tensor, max_version=(1, 0), copy=True)).flags.writeable
 
 
+def test_a_device_that_is_not_there():
+    for make in (tw.asarray, tw.from_dlpack):
+        with pytest.raises(tw.DeviceError, match="cpu:9 does not exist here; there are: cpu:0"):
+            make(np.ones(2), device="cpu:9")
+
+
 def test_bad_dlpack_requests():
     tensor = tw.ones(2)
     with pytest.raises(ValueError):

@@ -176,7 +176,7 @@ def _copy_of_array(obj: Any, device: Any) -> Tensor:
         try:
             return _C.from_buffer(obj, device=device)
         except (_builtin_value_error, BufferError) as error:
-            if isinstance(error, _C.ValueError):  # of the engine, as of a setting in the environment
+            if isinstance(error, _C.Error):  # of the engine, as of a device that is not there
                 raise
             raise _C.DTypeError(f"asarray: {type(obj).__name__} cannot be read: {error}") from error
     if hasattr(obj, "__dlpack__"):

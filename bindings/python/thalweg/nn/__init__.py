@@ -18,6 +18,7 @@ from thalweg.nn._layers import (
     Tanh,
 )
 from thalweg.nn._module import Module, ModuleList, Parameter, Sequential
+from thalweg.nn._safetensors import load_safetensors, save_safetensors
 
 __all__ = [
     "GELU",
@@ -37,4 +38,6 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "Tanh",
+    "load_safetensors",
+    "save_safetensors",
 ]
