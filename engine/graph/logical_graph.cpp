@@ -33,7 +33,7 @@ Operator* LogicalGraph::reap() noexcept {
 std::uint64_t LogicalGraph::count_before(std::uint64_t id) const noexcept {
   std::uint64_t count = 0;
   for (const Operator* op = first_; op != nullptr; op = op->live_next) {
-    const bool finished = op->claim.load(std::memory_order_acquire) == Operator::kFinished;
+    const bool finished = op->claim.load(std::memory_order_acquire) >= Operator::kCounted;
     count += op->id < id && !finished ? 1 : 0;
   }
   return count;

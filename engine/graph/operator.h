@@ -69,8 +69,9 @@ class alignas(64) Operator : public Message {
 
   // --- running ---
   static constexpr std::uint64_t kFinished = ~std::uint64_t{0};
+  static constexpr std::uint64_t kCounted = kFinished - 1;
   /// The id while nobody has begun to run it; whoever swaps it to 0 runs it, and sets kFinished when its
-  /// outputs are done. Ids are never reused, slots are.
+  /// outputs are done and kCounted when the executor has been told. Ids are never reused, slots are.
   alignas(64) std::atomic<std::uint64_t> claim{0};
 
  private:

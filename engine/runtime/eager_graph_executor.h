@@ -66,6 +66,9 @@ class EagerGraphExecutor final : public GraphExecutor, private NodeRunnerListene
     return true;
   }
   void set_limits(std::int64_t operators, std::int64_t bytes) noexcept;
+  /// Who waits for values gets them a moment before their operators are counted: waits for that, too. Inside
+  /// operators and callbacks it does not.
+  void settle_counts();
   std::uint64_t executed() const noexcept { return progress_.finished(); }
   std::uint64_t in_flight() const noexcept { return static_cast<std::uint64_t>(admission_.operators()); }
   std::uint64_t run_inline() const noexcept { return runner_ ? runner_->run_inline() : 0; }

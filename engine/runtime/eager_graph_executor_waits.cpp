@@ -1,6 +1,7 @@
 // eager_graph_executor_waits.cpp: waiting callers that help, and the controller thread.
 #include <chrono>
 #include <system_error>
+#include <thread>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -153,6 +154,16 @@ void EagerGraphExecutor::synchronise() {
     fail_parked_if_stuck();
     check_interrupted();
   }
+}
+
+void EagerGraphExecutor::settle_counts() {
+  if (forked_ || EngineTask::active()) return;
+  const HostRelease release(hooks_);
+  inspect([](const LogicalGraph& graph, const Message*) {
+    for (const Operator* op = graph.first(); op != nullptr; op = op->live_next) {
+      while (op->claim.load(std::memory_order_acquire) == Operator::kFinished) std::this_thread::yield();
+    }
+  });
 }
 
 /// Somebody else drains: has it say how things stand when it gets to where we are. False if it has not in a

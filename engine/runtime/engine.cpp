@@ -461,6 +461,7 @@ void Engine::empty_cache() {
 
 EngineStats Engine::stats() const {
   EngineStats stats;
+  if (impl_->eager) impl_->eager->settle_counts();
   stats.executed = impl_->eager ? impl_->eager->executed() : impl_->synchronous->executed();
   stats.in_flight = impl_->eager ? impl_->eager->in_flight() : 0;
   stats.issued = stats.executed + stats.in_flight;

@@ -161,6 +161,7 @@ void PerDeviceThreadNodeRunner::signal(Operator* op) noexcept {
   op->node->finish();
   op->claim.store(Operator::kFinished, std::memory_order_release);
   listener_.on_finished(op);
+  op->claim.store(Operator::kCounted, std::memory_order_release);
 }
 
 void PerDeviceThreadNodeRunner::part_over(Operator* op) noexcept {
