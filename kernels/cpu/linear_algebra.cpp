@@ -193,7 +193,7 @@ std::int64_t tile_columns_of(const Product<T>& product) noexcept {
   constexpr std::int64_t kStep = 64;
   const double work =
       static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k);
-  if (product.m > kTileRows || product.batches.total() > 1 || work < 2 * kTileWork) return kTileColumns;
+  if (product.m > kTileRows || product.batches.total() > 1 || work <= 2 * kTileWork) return kTileColumns;
   const auto tiles = static_cast<std::int64_t>(work / (2 * kTileWork)) * 2;
   const std::int64_t columns = ceil_div(ceil_div(product.n, tiles), kStep) * kStep;
   return std::min(columns, kTileColumns);
