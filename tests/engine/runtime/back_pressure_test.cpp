@@ -11,6 +11,7 @@ namespace thalweg::testing {
 namespace {
 
 std::atomic<bool> interrupt_requested{false};
+std::atomic<int> looks{0};  // of threads that wait, for an interrupt
 
 class BackPressureTest : public ::testing::TestWithParam<Drive>, private EngineTestBase {
  protected:
@@ -25,7 +26,10 @@ class BackPressureTest : public ::testing::TestWithParam<Drive>, private EngineT
   static EngineOptions options() {
     EngineOptions options = GetParam().options();
     options.max_operators_in_flight = kLimit;
-    options.hooks.interrupted = [] { return interrupt_requested.load(); };
+    options.hooks.interrupted = [] {
+      looks.fetch_add(1);
+      return interrupt_requested.load();
+    };
     return options;
   }
   Tensor gated(const std::vector<Tensor>& inputs = {}) { return call(engine, engine.op("gated"), inputs); }
@@ -162,12 +166,14 @@ TEST_P(BackPressureTest, AnInputMayLoseItsHandleWhileACastWaitsForRoom) {
   engine.drain();
   fill();
   Tensor sum;
+  const int before = looks;
   std::thread submitter([&] {
     Tensor borrowed(lent);  // the handle is the other thread's
     sum = add(narrow, borrowed);
     borrowed.release();
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // Until it waits: before the call has its inputs nobody but us keeps them.
+  while (looks == before) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   wide = Tensor();
   const Tensor other = filled(engine, 100, 7);  // may get the memory of what is freed too early
   gate.open();
