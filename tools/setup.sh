@@ -8,8 +8,8 @@ venv=$root/build/venv
 jobs=${JOBS:-$(nproc)}
 mkdir -p build
 
-build_packages=(g++ cmake ninja-build libtbb-dev libsleef-dev libhwy-dev libopenblas-dev nlohmann-json3-dev libgtest-dev
-                gemmi-dev libdivide-dev python3-dev python3-venv)
+build_packages=(g++ cmake ninja-build libtbb-dev libsleef-dev libhwy-dev libopenblas-dev libdnnl2 nlohmann-json3-dev
+                libgtest-dev gemmi-dev libdivide-dev python3-dev python3-venv)
 lint_packages=(clang-format-16)
 tidy_packages=(clang-tidy-16)
 tsan_packages=(dpkg-dev)

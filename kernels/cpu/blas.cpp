@@ -12,6 +12,8 @@
 
 #include <thalweg/errors.h>
 
+#include "kernels/cpu/onednn.h"
+
 namespace thalweg::cpu {
 namespace {
 
@@ -196,6 +198,7 @@ bool find_library(std::string_view op, std::string* tried) {
 }  // namespace
 
 void load_blas(std::string_view op) {
+  load_onednn(op);
   if (current_blas.load(std::memory_order_acquire) != nullptr) return;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -299,6 +302,7 @@ void any_gemv(void* function, std::int64_t rows, std::int64_t columns, BlasMatri
 
 void gemm(GemmSize size, BlasMatrix<float> a, BlasMatrix<float> b, float* result,
           std::int64_t result_leading) noexcept {
+  if (onednn_gemm(size, a, b, result, result_leading)) return;
   any_gemm(blas().sgemm, size, a, b, result, result_leading);
 }
 

@@ -1,4 +1,5 @@
-// blas.h: the matrix products of an OpenBLAS that is opened at the first use, one thread per call.
+// blas.h: the matrix products of an OpenBLAS that is opened at the first use, one thread per call. Large
+// float32 ones are oneDNN's (onednn.h).
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,11 @@ struct GemmSize {
   std::int64_t m, n, k;
 };
 
-/// Loads OpenBLAS unless that has happened. Looks for, in this order: the file named by $THALWEG_BLAS; the
-/// pthread build beside the C library (Debian keeps it in openblas-pthread/); libopenblas.so.0 on the
-/// loader's path; an OpenBLAS of NumPy's or SciPy's wheel that the process has loaded. Throws EngineError,
-/// led by `op`, naming what to install if there is none. Any thread; a failed attempt is repeated by the next
-/// call.
+/// Loads OpenBLAS, and oneDNN where there is one, unless that has happened. Looks for, in this order: the
+/// file named by $THALWEG_BLAS; the pthread build beside the C library (Debian keeps it in
+/// openblas-pthread/); libopenblas.so.0 on the loader's path; an OpenBLAS of NumPy's or SciPy's wheel that
+/// the process has loaded. Throws EngineError, led by `op`, naming what to install if there is none. Any
+/// thread; a failed attempt is repeated by the next call.
 void load_blas(std::string_view op);
 
 /// The function of the loaded library that has this name in Debian's builds, or nullptr; and whether the

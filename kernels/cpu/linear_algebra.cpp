@@ -1,5 +1,5 @@
-// linear_algebra.cpp: the kernel of matmul: OpenBLAS for floating and complex dtypes, plain loops for the
-// others, split by size.
+// linear_algebra.cpp: the kernel of matmul: OpenBLAS and oneDNN for floating and complex dtypes, plain loops
+// for the others, split by size.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -18,7 +18,7 @@
 namespace thalweg::cpu {
 namespace {
 
-// A large product is computed in tiles of the result. OpenBLAS rounds differently at edges, so tiles must
+// A large product is computed in tiles of the result. Libraries round differently at edges, so tiles must
 // depend on the shape alone. An even number of them goes down, for two threads to
 // get equal shares.
 constexpr std::int64_t kTileRows = 256;
@@ -190,7 +190,7 @@ void for_each_tile(const KernelContext& ctx, const Product<T>& product, std::int
 template <class T>
 std::int64_t tile_columns_of(const Product<T>& product) noexcept {
   constexpr double kTileWork = 8 << 20;  // multiply-adds
-  constexpr std::int64_t kStep = 64;
+  constexpr std::int64_t kStep = 128;
   const double work =
       static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k);
   if (product.m > kTileRows || product.batches.total() > 1 || work <= 2 * kTileWork) return kTileColumns;

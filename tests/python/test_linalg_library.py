@@ -1,4 +1,4 @@
-# test_linalg_library.py: which OpenBLAS linear algebra uses, each in a process of its own.
+# test_linalg_library.py: which OpenBLAS and oneDNN linear algebra uses, each in a process of its own.
 from __future__ import annotations
 
 import glob
@@ -123,3 +123,30 @@ def test_no_library(tmp_path):
     missing = str(tmp_path / "none.so")
     result = run("import thalweg as tw\ntw.linalg.svd(tw.eye(2))[1].wait()", THALWEG_BLAS=missing)
     assert f"svd: cannot use THALWEG_BLAS={missing}" in result.stderr
+
+
+PRODUCT = """
+import numpy as np, thalweg as tw
+rng = np.random.default_rng(0)
+a, b = (rng.standard_normal((150, 150)).astype("float32") for _ in range(2))
+np.testing.assert_allclose((tw.asarray(a) @ tw.asarray(b)).numpy(), a @ b, atol=1e-4)
+print(any("libdnnl" in line for line in open("/proc/self/maps")))
+"""
+
+
+def test_large_products_of_float32_are_onednns():
+    if not glob.glob("/usr/lib/*/libdnnl.so.[23]"):
+        pytest.skip("Debian's libdnnl2 is not installed")
+    result = run(PRODUCT, THALWEG_ONEDNN="")
+    assert result.stdout == "True\n", result.stderr
+
+
+def test_without_onednn_openblas_computes_them():
+    result = run(PRODUCT, THALWEG_ONEDNN="off")
+    assert result.stdout == "False\n", result.stderr
+
+
+def test_a_onednn_that_cannot_be_used(tmp_path):
+    missing = str(tmp_path / "none.so")
+    result = run(PRODUCT, THALWEG_ONEDNN=missing)
+    assert f'matmul: cannot use THALWEG_ONEDNN={missing}; it must be "off" or name' in result.stderr

@@ -1,7 +1,9 @@
 # operators.py: microseconds of one operator of each family, result included, with two threads for all.
-"""NumPy uses its threads in matmul only. Each case names an expression; `torch` and `numpy` give theirs where
-it is another. The plain read of bench_read is the peer of reductions over 1e7 elements."""
+"""NumPy uses its threads (those of its OpenBLAS) in matmul only, where Debian's oneDNN is a peer too if it is
+installed. Each case names an expression; `torch` and `numpy` give theirs where it is another. The plain read
+of bench_read is the peer of reductions over 1e7 elements."""
 
+import ctypes
 import math
 import os
 import subprocess
@@ -18,6 +20,33 @@ THREADS = 2
 MINIMUM = 0.004  # seconds that one sample takes at least
 QUIET = 0.03  # seconds before each sample: threads of OpenMP and OpenBLAS go on spinning after their work
 SLOWER = 1.3  # times the better peer: how many rows may be above is counted
+
+
+class OneDnn:
+    """The sgemm of oneDNN's C API, with as many threads."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL("libdnnl.so.2")
+        size, number, matrix = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
+        self._library.dnnl_sgemm.argtypes = [ctypes.c_char, ctypes.c_char, size, size, size, number,
+                                             matrix, size, matrix, size, number, matrix, size]  # fmt: skip
+
+    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        (m, k), n = a.shape, b.shape[1]
+        result = np.empty((m, n), np.float32)
+        x, y, z = (array.ctypes.data for array in (a, b, result))
+        self._library.omp_set_num_threads(THREADS)
+        status = self._library.dnnl_sgemm(b"N", b"N", m, n, k, 1, x, k, y, n, 0, z, n)
+        if status != 0:
+            raise RuntimeError(f"dnnl_sgemm returned {status}")
+        return result
+
+
+def onednn() -> list[Contestant]:
+    try:
+        return [Contestant("onednn", OneDnn(), np.array, lambda: None)]
+    except OSError:
+        return []
 
 
 def uniform(*shape: int, low: float = 0.1, high: float = 4.0) -> np.ndarray:
@@ -124,7 +153,7 @@ PLANS = [
          "numpy": "lib.ascontiguousarray(lib.flip(a))"}),
     Plan("take rows", "lib.take(a, b, axis=0)", rows_to_take, {"torch": "lib.index_select(a, 0, b)"}),
     Plan("mask", "a[a < b]"),
-    Plan("matmul", "a @ b", square, sizes=(512, 1024, 2048), tolerance=1e-2),
+    Plan("matmul", "a @ b", square, {"onednn": "lib.matmul(a, b)"}, (512, 1024, 2048), 1e-2),
     Plan("matmul 8x8", "a @ b", batch, sizes=(1_000, 100_000, 1_000_000), tolerance=1e-2),
     Plan("softmax", "lib.softmax(a, axis=-1)", matrix, {"torch": "lib.softmax(a, -1)", "numpy": None}),
     Plan("gelu", "lib.gelu(a)", other={"torch": "lib.nn.functional.gelu(a)", "numpy": None}),
@@ -148,7 +177,7 @@ class Case:
         arrays = plan.inputs(size)
         self.bytes = arrays[0].nbytes
         self._entries = []
-        for each in contestants():
+        for each in contestants() + (onednn() if "onednn" in plan.other else []):
             expression = plan.other.get(each.name, plan.expression)
             if expression is not None:
                 expression = expression.replace("generator", "lib.random.default_rng(7)")
