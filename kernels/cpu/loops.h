@@ -24,6 +24,58 @@ inline constexpr bool kIsCopy = false;
 template <>
 inline constexpr bool kIsCopy<functors::Positive> = true;
 
+/// Elements of strided inputs that are brought together at a time, and the fewest for which that pays.
+inline constexpr int64_t kGathered = 256;
+inline constexpr int64_t kFewGathered = 16;
+
+/// `count` elements `step` bytes apart, put side by side.
+template <class T>
+void gather_elements(T* to, const char* from, int64_t step, int64_t count) {
+  if (step == 2 * static_cast<int64_t>(sizeof(T))) {
+    // Of a step that is known the compiler makes shuffles.
+    const T* in = reinterpret_cast<const T*>(from);
+    THALWEG_INDEPENDENT_TURNS
+    for (int64_t i = 0; i < count; ++i) to[i] = in[2 * i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = *reinterpret_cast<const T*>(from + i * step);
+}
+
+/// The elements of input `data`, `step` bytes apart: where they lie if that is side by side, else in
+/// `buffer`.
+template <class T>
+char* side_by_side(T* buffer, char* data, int64_t step, int64_t count) {
+  if (step == sizeof(T)) return data;
+  gather_elements(buffer, data, step, count);
+  return reinterpret_cast<char*>(buffer);
+}
+
+/// Calls `loop`, which is fast over dense operands, for pieces of strided inputs brought together.
+template <class Out, class In>
+void gathered_unary_loop(Loop loop, char* const* data, const int64_t* steps, int64_t count) {
+  const int64_t dense[] = {sizeof(Out), sizeof(In)};
+  In in[kGathered];
+  for (int64_t begin = 0; begin < count; begin += kGathered) {
+    const int64_t piece = count - begin < kGathered ? count - begin : kGathered;
+    char* const at[] = {data[0] + begin * dense[0],
+                        side_by_side(in, data[1] + begin * steps[1], steps[1], piece)};
+    loop(at, dense, piece);
+  }
+}
+template <class Out, class A, class B>
+void gathered_binary_loop(Loop loop, char* const* data, const int64_t* steps, int64_t count) {
+  const int64_t dense[] = {sizeof(Out), sizeof(A), sizeof(B)};
+  A a[kGathered];
+  B b[kGathered];
+  for (int64_t begin = 0; begin < count; begin += kGathered) {
+    const int64_t piece = count - begin < kGathered ? count - begin : kGathered;
+    char* const at[] = {data[0] + begin * dense[0],
+                        side_by_side(a, data[1] + begin * steps[1], steps[1], piece),
+                        side_by_side(b, data[2] + begin * steps[2], steps[2], piece)};
+    loop(at, dense, piece);
+  }
+}
+
 template <class F, class In, class Out>
 void unary_loop(char* const* data, const int64_t* steps, int64_t count) {
   const F f{};
@@ -42,6 +94,11 @@ void unary_loop(char* const* data, const int64_t* steps, int64_t count) {
       for (int64_t i = 0; i < count; ++i) out[i] = last[-i];
       return;
     }
+    if (steps[0] == sizeof(Out)) {
+      return gather_elements(reinterpret_cast<Out*>(data[0]), data[1], steps[1], count);
+    }
+  } else if (steps[0] == sizeof(Out) && count >= kFewGathered) {
+    return gathered_unary_loop<Out, In>(unary_loop<F, In, Out>, data, steps, count);
   }
   for (int64_t i = 0; i < count; ++i) {
     *reinterpret_cast<Out*>(data[0] + i * steps[0]) = f(*reinterpret_cast<const In*>(data[1] + i * steps[1]));
@@ -68,6 +125,8 @@ void binary_loop(char* const* data, const int64_t* steps, int64_t count) {
     const A fixed = *a;
     THALWEG_INDEPENDENT_TURNS
     for (int64_t i = 0; i < count; ++i) out[i] = f(fixed, b[i]);
+  } else if (dense_out && count >= kFewGathered) {
+    gathered_binary_loop<Out, A, B>(binary_loop<F, A, B, Out>, data, steps, count);
   } else {
     for (int64_t i = 0; i < count; ++i) {
       *reinterpret_cast<Out*>(data[0] + i * steps[0]) =
