@@ -333,7 +333,7 @@ void DeviceArena::join(ParallelLoop& loop) noexcept {
     bool last = false;
     {
       const EngineTask task(EngineTask::Kind::kernel, ref(), loop.op);
-      last = loop.work();
+      last = loop.work(ParallelLoop::Side::part);
     }
     if (last && loop.met.exchange(true, std::memory_order_acq_rel)) {
       tbb::task::resume(loop.caller);  // with our permit
@@ -361,7 +361,7 @@ void DeviceArena::parallel_for(void* runner, std::int64_t chunks, void (*body)(v
                                void* context) {
   auto& arena = *static_cast<DeviceArena*>(runner);
   ParallelLoop& loop = arena.begin_loop(chunks, body, context);
-  if (!loop.work() && !arena.spin_for(loop)) arena.suspend_until_over(loop);
+  if (!loop.work(ParallelLoop::Side::caller) && !arena.spin_for(loop)) arena.suspend_until_over(loop);
   end_loop(loop);
 }
 
@@ -370,7 +370,7 @@ void DeviceArena::parallel_for_of_helper(void* runner, std::int64_t chunks, void
                                          void* context) {
   auto& arena = *static_cast<DeviceArena*>(runner);
   ParallelLoop& loop = arena.begin_loop(chunks, body, context);
-  if (!loop.work()) {
+  if (!loop.work(ParallelLoop::Side::caller)) {
     while (!arena.spin_for(loop)) std::this_thread::yield();
   }
   end_loop(loop);

@@ -25,7 +25,9 @@ struct alignas(64) ParallelLoop {
     chunks = its_chunks;
     body = its_body;
     context = its_context;
-    next.store(0, std::memory_order_relaxed);
+    taken.store(0, std::memory_order_relaxed);
+    first.store(0, std::memory_order_relaxed);
+    last.store(chunks, std::memory_order_relaxed);
     unfinished.store(chunks, std::memory_order_relaxed);
     const auto helpers = static_cast<int>(std::min<std::int64_t>(its_arena.threads(), chunks)) - 1;
     invitations.store(helpers, std::memory_order_relaxed);
@@ -34,10 +36,17 @@ struct alignas(64) ParallelLoop {
     error_chunk = its_chunks;
   }
 
+  /// Who works on it: the caller takes chunks from the first one on, parts that join from the last one back.
+  /// Of loop after loop over the same tensors each thread then meets what it has in its own cache.
+  enum class Side { caller, part };
+
   /// Runs chunks while there are any. True if one of them was the last to be finished.
-  bool work() noexcept {
+  bool work(Side side) noexcept {
     std::int64_t ran = 0;
-    for (std::int64_t chunk = 0; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks; ++ran) {
+    for (; taken.fetch_add(1, std::memory_order_relaxed) < chunks; ++ran) {
+      // No more than `chunks` come here, so that the sides never meet.
+      const std::int64_t chunk = side == Side::caller ? first.fetch_add(1, std::memory_order_relaxed)
+                                                      : last.fetch_sub(1, std::memory_order_relaxed) - 1;
       try {
         body(context, chunk);
       } catch (...) {
@@ -54,7 +63,7 @@ struct alignas(64) ParallelLoop {
     error_chunk = chunk;
     error = std::current_exception();
   }
-  bool has_chunks() const noexcept { return next.load(std::memory_order_relaxed) < chunks; }
+  bool has_chunks() const noexcept { return taken.load(std::memory_order_relaxed) < chunks; }
   /// Not inlined: its caller may have gone from one thread to another, and the pool keeps thread-locals.
   [[gnu::noinline]] void unref() noexcept {
     if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) SlabPool<ParallelLoop>::give(this);
@@ -65,7 +74,9 @@ struct alignas(64) ParallelLoop {
   std::int64_t chunks = 0;
   void (*body)(void*, std::int64_t) = nullptr;
   void* context = nullptr;
-  std::atomic<std::int64_t> next{0};
+  std::atomic<std::int64_t> taken{0};
+  std::atomic<std::int64_t> first{0};  ///< the caller's next chunk
+  std::atomic<std::int64_t> last{0};   ///< one behind the next chunk of the parts
   std::atomic<std::int64_t> unfinished{0};
   std::atomic<int> invitations{0};
   std::atomic<int> references{0};

@@ -9,8 +9,8 @@
 namespace thalweg {
 namespace {
 
-/// A helping caller takes nothing longer, so that it can answer an interrupt between operators.
-constexpr float kHelperNs = 1e6F;
+/// A helping caller takes nothing longer: it answers interrupts between operators, and nobody notices 20 ms.
+constexpr float kHelperNs = 2e7F;
 /// How far up the ancestors a helper looks.
 constexpr int kHelperDepth = 32;
 

@@ -167,6 +167,26 @@ TEST_P(NumThreadsTest, EveryChunkRunsOnce) {
   }
 }
 
+TEST_P(NumThreadsTest, TheCallerTakesTheFirstChunks) {
+  Engine other(GetParam().options(), &register_test_kernels);
+  std::vector<std::thread::id> ran_by(64);
+  std::thread::id caller;
+  const Op& loop = other.register_operator(custom_op("chunks"), [&](const KernelContext& context) {
+    caller = std::this_thread::get_id();
+    context.parallel_for(64, [&](std::int64_t chunk) {
+      work();
+      ran_by[static_cast<std::size_t>(chunk)] = std::this_thread::get_id();
+    });
+    sum_kernel(context);
+  });
+  for (int round = 0; round < 20; ++round) {
+    call(other, loop, {}).wait();
+    const auto first_of_others =
+        std::find_if(ran_by.begin(), ran_by.end(), [&](auto id) { return id != caller; });
+    EXPECT_EQ(std::find(first_of_others, ran_by.end(), caller), ran_by.end());
+  }
+}
+
 TEST_P(NumThreadsTest, EachDeviceHasItsOwnThreads) {
   EngineOptions options = GetParam().options();
   options.cpu_devices = 2;
