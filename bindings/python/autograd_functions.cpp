@@ -60,6 +60,19 @@ std::vector<Edge> edges_in(const char* what, const py::handle& sequence) {
   return edges;
 }
 
+/// The tensors of a sequence, and its gradient edges.
+std::pair<std::vector<Tensor>, std::vector<Edge>> inputs_in(const char* what, const py::handle& sequence) {
+  std::pair<std::vector<Tensor>, std::vector<Edge>> inputs;
+  for (const py::handle each : py::reinterpret_borrow<py::sequence>(sequence)) {
+    if (is_tensor(each.ptr())) {
+      inputs.first.push_back(tensor_of(each.ptr()));
+    } else {
+      inputs.second.push_back(edge_in(what, each));
+    }
+  }
+  return inputs;
+}
+
 /// That of the first tensor in a list; edges have none, so the current one if there is no tensor.
 Engine& engine_of(std::initializer_list<py::handle> lists) {
   for (const py::handle list : lists) {
@@ -74,15 +87,7 @@ void run_backward(const py::handle& roots, const py::handle& gradients, bool ret
                   const py::handle& inputs) {
   run_deferred();
   const std::vector<Edge> from = edges_in("backward", roots);
-  std::vector<Tensor> tensors;
-  std::vector<Edge> edges;
-  for (const py::handle each : py::reinterpret_borrow<py::sequence>(inputs)) {
-    if (is_tensor(each.ptr())) {
-      tensors.push_back(tensor_of(each.ptr()));
-    } else {
-      edges.push_back(edge_in("backward", each));
-    }
-  }
+  const auto [tensors, edges] = inputs_in("backward", inputs);
   backward(from, tensors_in("backward", gradients, true), engine_of({roots, gradients, inputs}),
            {retain_graph, create_graph}, tensors, edges);
 }
@@ -102,9 +107,10 @@ py::list run_grad(const py::handle& outputs, const py::handle& inputs, const py:
   return results;
 }
 
-py::list run_order(const py::handle& roots) {
+py::list run_order(const py::handle& roots, const py::handle& inputs) {
   py::list nodes;
-  for (const NodePtr& node : execution_order(edges_in("execution_order", roots))) {
+  const auto [tensors, edges] = inputs_in("execution_order", inputs);
+  for (const NodePtr& node : execution_order(edges_in("execution_order", roots), tensors, edges)) {
     nodes.append(checked(node_object(node)));
   }
   return nodes;
@@ -154,7 +160,8 @@ void add_autograd_functions(py::module_& module) {
   module.def("grad", &run_grad, py::arg("outputs"), py::arg("inputs"), py::arg("gradients"),
              py::arg("retain_graph"), py::arg("create_graph"),
              "Gradients with respect to `inputs`; None for those that do not matter.");
-  module.def("execution_order", &run_order, py::arg("roots"), "The nodes that backward would run, in order.");
+  module.def("execution_order", &run_order, py::arg("roots"), py::arg("inputs"),
+             "The nodes that backward would run, in order.");
   module.def("gradient_edge", &edge_of, py::arg("tensor"), "(node, output) where its gradient goes.");
   module.def("edge_meta", &edge_meta, py::arg("edge"), "(shape, dtype, device) of the gradient at an edge.");
   module.def("backward_state", &state_of_backward,

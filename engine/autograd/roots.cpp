@@ -105,6 +105,28 @@ struct Start {
   TensorList gradients;
 };
 
+/// Has only nodes on the way to the inputs run. Returns those whose gradients the task keeps instead of
+/// adding them up itself.
+std::vector<const Tensor*> choose_inputs(const char* what, BackwardTask& task, std::span<const Tensor> inputs,
+                                         std::span<const Edge> input_edges) {
+  std::vector<const Tensor*> captured;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Edge edge = gradient_edge(inputs[i]);
+    if (!edge.node) {
+      throw EngineError(std::string(what) + ": input " + std::to_string(i) +
+                        " does not require a gradient; call requires_grad_() before it is used");
+    }
+    if (is_leaf(inputs[i])) {
+      task.target(*edge.node);
+    } else {
+      task.capture(edge);
+      captured.push_back(&inputs[i]);
+    }
+  }
+  for (const Edge& edge : input_edges) task.target(*edge.node);
+  return captured;
+}
+
 }  // namespace
 
 void backward(std::span<const Edge> roots, std::span<const Tensor> gradients, Engine& engine,
@@ -112,27 +134,7 @@ void backward(std::span<const Edge> roots, std::span<const Tensor> gradients, En
   const GradMode mode(options.create_graph);
   Start start(roots, initial_gradients(roots, gradients, engine));
   BackwardTask task(*start.node);
-  std::vector<const Tensor*> captured;
-  std::vector<Edge> targets;
-  const auto add_target = [&](Edge edge) {
-    targets.push_back(std::move(edge));
-    if (targets.back().node) return;
-    throw EngineError("backward: input " + std::to_string(targets.size() - 1) +
-                      " does not require a gradient; call requires_grad_() before it is used");
-  };
-  for (const Tensor& input : inputs) {
-    add_target(gradient_edge(input));
-    if (is_leaf(input)) {
-      task.target(*targets.back().node);
-    } else {
-      task.capture(targets.back());
-      captured.push_back(&input);
-    }
-  }
-  for (const Edge& edge : input_edges) {
-    add_target(edge);
-    task.target(*edge.node);
-  }
+  const std::vector<const Tensor*> captured = choose_inputs("backward", task, inputs, input_edges);
   task.run(std::move(start.gradients), options.retain_graph || options.create_graph);
   for (std::size_t i = 0; i < captured.size(); ++i) {
     if (task.captured()[i]) accumulate(*captured[i]->autograd()->state(), task.captured()[i], 0);
@@ -165,14 +167,17 @@ std::vector<NodePtr> execution_order(std::span<const Tensor> roots) {
   return execution_order(edges_of(roots));
 }
 
-std::vector<NodePtr> execution_order(std::span<const Edge> edges) {
+std::vector<NodePtr> execution_order(std::span<const Edge> edges, std::span<const Tensor> inputs,
+                                     std::span<const Edge> input_edges) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (edges[i].node) continue;
     throw EngineError("execution_order: root " + std::to_string(i) + " does not require a gradient");
   }
   if (edges.empty()) return {};
   const Start start(edges, {});
-  return BackwardTask(*start.node).order();
+  BackwardTask task(*start.node);
+  choose_inputs("execution_order", task, inputs, input_edges);
+  return task.order();
 }
 
 std::shared_ptr<void>* backward_state() noexcept {

@@ -97,6 +97,28 @@ def test_execution_order_is_what_backward_does():
     assert ran(root, retain_graph=True) == names(root)
 
 
+def test_execution_order_to_some_inputs():
+    """Only what lies on a way to an input runs; one that is no leaf gets its gradient without its node."""
+    a, b = leaf([1.0]), leaf([2.0])
+    y = tw.exp(a)
+    root = (y * tw.sin(b)).sum()
+
+    def names_to(inputs):
+        return [node.name() for node in execution_order(root, inputs=inputs)]
+
+    assert names_to(a) == ["SumBackward", "MultiplyBackward", "ExpBackward", "AccumulateGrad"]
+    assert names_to([b]) == ["SumBackward", "MultiplyBackward", "SinBackward", "AccumulateGrad"]
+    assert names_to(y) == ["SumBackward", "MultiplyBackward"]
+    edge = tw.autograd.graph.get_gradient_edge(y)
+    assert names_to(edge) == ["SumBackward", "MultiplyBackward", "ExpBackward"]
+    for inputs in (a, [b], y):
+        assert ran(root, inputs=inputs, retain_graph=True) == names_to(inputs)
+    with pytest.raises(tw.ValueError, match="execution_order: inputs is empty"):
+        execution_order(root, inputs=[])
+    with pytest.raises(tw.EngineError, match="execution_order: input 0 does not require a gradient"):
+        execution_order(root, inputs=tw.ones(1))
+
+
 def random_graph(seed: int):
     """A graph of 26 operators over 4 leaves, recorded by one thread."""
     rng = random.Random(seed)

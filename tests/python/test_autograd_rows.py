@@ -18,7 +18,9 @@ SHOWN_BY = {
     "priority": "reentrant_backward_runs_at_once set_sequence_nr_changes_the_order "
     "ties_are_first_in_first_out",
     "sequence_nr": "sequence_nr_counts_per_thread_from_zero sequence_nr_of_accumulation_is_the_largest",
-    "predicted order": "execution_order_of_several_leaves_and_roots execution_order_is_what_backward_does",
+    "predicted order": "execution_order_of_several_leaves_and_roots execution_order_is_what_backward_does "
+    "execution_order_to_some_inputs",
+    "queue_callback": "callback_adds_callback reentrant_with_callbacks",
     "dependency pass": "unused_output_of_several grad_unreachable_discovery",
     "input buffers": "contributions_are_added_in_descending_order_of_their_users backward_copy",
     "output checks": "invalid_gradients gradients_are_summed_and_cast_to_the_inputs",

@@ -167,8 +167,9 @@ void backward(std::span<const Edge> roots, std::span<const Tensor> gradients, En
 /// The gradients of `roots` with respect to `inputs`; empty ones where they do not depend on them.
 std::vector<Tensor> gradients_of(std::span<const Edge> roots, std::span<const Tensor> gradients,
                                  std::span<const Edge> inputs, Engine& engine, BackwardOptions options = {});
-/// The nodes that backward from these roots would run, in order.
-std::vector<NodePtr> execution_order(std::span<const Edge> roots);
+/// The nodes that backward from these roots to these inputs would run, in order.
+std::vector<NodePtr> execution_order(std::span<const Edge> roots, std::span<const Tensor> inputs = {},
+                                     std::span<const Edge> input_edges = {});
 std::vector<NodePtr> execution_order(std::span<const Tensor> roots);
 
 /// What the host keeps with the innermost backward of this thread, and loses with it; null outside of one.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from thalweg.autograd import graph
 from thalweg.autograd._anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from thalweg.autograd._backward import backward, execution_order, grad
+from thalweg.autograd._callbacks import queue_callback
 from thalweg.autograd._checkpoint import checkpoint, checkpoint_sequential
 from thalweg.autograd._function import Function, once_differentiable
 from thalweg.autograd._function import FunctionContext as FunctionContext
@@ -47,6 +48,7 @@ __all__ = [
     "jvp",
     "no_grad",
     "once_differentiable",
+    "queue_callback",
     "set_detect_anomaly",
     "set_grad_enabled",
     "vjp",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from thalweg import _C
 from thalweg._typing import Any, Tensor
 from thalweg.autograd._anomaly import noting_places
+from thalweg.autograd._callbacks import running_callbacks
 from thalweg.autograd._edges import GradientEdge
 from thalweg.autograd._nesting import nesting
 
@@ -54,7 +55,7 @@ def backward(
     roots = _listed(tensors)
     if inputs is not None and len(_listed(inputs)) == 0:
         raise _C.ValueError("backward: inputs is empty; leave it out to reach all leaves")
-    noting_places(_C.backward)(
+    running_callbacks(noting_places(_C.backward))(
         roots,
         _gradients("backward", grad_tensors, roots),
         create_graph if retain_graph is None else retain_graph,
@@ -94,7 +95,7 @@ def grad(
         raise _C.ValueError(
             "grad: materialize_grads gives zeros for unused inputs, so allow_unused cannot be False"
         )
-    found = noting_places(_C.grad)(
+    found = running_callbacks(noting_places(_C.grad))(
         roots,
         wanted,
         _gradients("grad", grad_outputs, roots),
@@ -121,19 +122,21 @@ def _zeros(like: Place) -> Tensor:
     return zeros_like(like)
 
 
-def execution_order(*roots: Place) -> list[_C.Node]:
-    """The nodes that backward from the roots would run, in order: gradient accumulation first, then the
-    larger number in the order of recording (`_sequence_nr()`), then what was ready first. Several roots start
-    under a GraphRoot. The order does not depend on devices, threads or timing.
+def execution_order(*roots: Place, inputs: Place | Sequence[Place] | None = None) -> list[_C.Node]:
+    """The nodes that backward from the roots, or to `inputs` only, would run, in order: gradient accumulation
+    first, then the larger number in the order of recording (`_sequence_nr()`), then what was ready first.
+    Several roots start under a GraphRoot. The order does not depend on devices, threads or timing.
 
-    Raises EngineError for a root that requires no gradient. The order of PyTorch's torch.autograd.backward,
-    on one device.
+    Raises EngineError for a root or an input that requires no gradient; ValueError for no inputs. The order
+    of PyTorch's torch.autograd.backward, on one device.
 
     >>> x = tw.ones(2).requires_grad_()
     >>> [node.name() for node in tw.autograd.execution_order((x * 2).sum())]
     ['SumBackward', 'MultiplyBackward', 'AccumulateGrad']
     """
-    return _C.execution_order(roots)
+    if inputs is not None and len(_listed(inputs)) == 0:
+        raise _C.ValueError("execution_order: inputs is empty; leave it out to reach all leaves")
+    return _C.execution_order(roots, _listed(inputs))
 
 
 def tensor_backward(
