@@ -85,6 +85,11 @@ def test_diff(dtype):
                     check(tw.diff(tensor, axis=axis, n=n), np.diff(array, axis=axis, n=n))
 
 
+def test_diff_of_more_times_than_elements():
+    assert tw.diff(tw.ones((2, 3)), n=2**70).shape == (2, 0)
+    assert tw.diff(tw.ones((2, 3)), n=2**40, axis=0, append=tw.ones((1, 3))).shape == (0, 3)
+
+
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
 def test_diff_with_ends(dtype):
     array = samples(dtype, (3, 5))

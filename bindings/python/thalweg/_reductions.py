@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from thalweg import _C
 from thalweg._C import op
 from thalweg._operations import axis_of, documented, require_tensor
@@ -215,7 +217,7 @@ def diff(
         parts = [require_tensor("diff", part) for part in (prepend, x, append) if part is not None]
         x = _concat(*parts, axis=position)
     before = (slice(None),) * position
-    for _ in range(n):
+    for _ in range(builtins.min(n, x.shape[position])):  # then nothing is left
         later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
         x = (_not_equal if x.dtype == "bool" else _subtract)(later, earlier)
     return x
