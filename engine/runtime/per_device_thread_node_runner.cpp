@@ -11,6 +11,9 @@ namespace {
 
 /// A helping caller takes nothing longer: it answers interrupts between operators, and nobody notices 20 ms.
 constexpr float kHelperNs = 2e7F;
+/// What one takes that waits for all operators: the device's own threads have the longer ones, and would
+/// share their cores with it.
+constexpr float kSynchronizingHelperNs = 3e4F;
 /// How far up the ancestors a helper looks.
 constexpr int kHelperDepth = 32;
 
@@ -296,7 +299,7 @@ Operator* PerDeviceThreadNodeRunner::claim_ancestor(Operand& target) {
 Operator* PerDeviceThreadNodeRunner::claim_ready(Operator* op) {
   std::uint64_t id = op->id;
   if (op->claim.load(std::memory_order_acquire) != id || first_pending_input(op) != nullptr) return nullptr;
-  if (!may_be_helped_with(*op)) return nullptr;
+  if (!may_be_helped_with(*op) || op->cost_ns > kSynchronizingHelperNs) return nullptr;
   DeviceArena& arena = arena_of(op->device);
   if (!arena.try_acquire_permit()) return nullptr;
   if (op->claim.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) return op;
